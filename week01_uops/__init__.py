@@ -1,0 +1,1 @@
+"""Week 1: one node, its types, patterns, rewriting and evaluation."""

@@ -1,0 +1,383 @@
+"""The one node of every program: `UOp(op, src, arg)`, immutable and hash-consed.
+
+Two UOps with equal op, sources and argument are the same object, so a program is a DAG whose
+shared subexpressions are shared nodes, and equality of programs is `is`. dtype, shape, place
+and interval are recursive properties: they follow from the op, the sources' properties and
+the argument, are computed once, and are checked when the node is made.
+
+No function here recurses, so a chain of a million nodes is an ordinary program.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from week01_uops.args import DTYPE, Argument, Json, Leaf, Record, brief, key, wrong_form
+from week01_uops.dtypes import DType, Value
+from week01_uops.errors import ProgramError
+
+Shape = tuple[int, ...]
+Interval = tuple[int, int]
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """Where the elements of a node live, if it names storage rather than a value.
+
+    Attributes:
+        space: the address space, "MEM" for global memory.
+        indexed: it went through an INDEX, and is no longer read whole without a LOAD.
+        writable: distinct elements are distinct storage (false behind EXPAND and PAD).
+    """
+
+    space: str = "MEM"
+    indexed: bool = False
+    writable: bool = True
+
+
+class Type(NamedTuple):
+    """What a signature computes: element type, shape, and the place if the node is one."""
+
+    dtype: DType
+    shape: Shape = ()
+    place: Place | None = None
+
+
+Signature = Callable[[tuple["UOp", ...], Any], Type]
+IntervalRule = Callable[["UOp"], Interval]
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """An operation; compared by identity, made by whichever week introduces it.
+
+    Attributes:
+        name: upper case, as in the interchange format.
+        week: the first week whose programs may contain it.
+        arity: the smallest and largest number of sources.
+        argument: how its argument is read and written; None if it takes none.
+        signature: the typing rule; raises ProgramError E4xx.
+        interval: for integer results, bounds that hold for every element.
+        internal: never stands in a file; passes use it between levels.
+        commutes: its two sources may be exchanged.
+        optional: the argument may be left out.
+    """
+
+    name: str
+    week: int
+    arity: tuple[int, int]
+    signature: Signature
+    argument: Argument | None = None
+    interval: IntervalRule | None = None
+    internal: bool = False
+    commutes: bool = False
+    optional: bool = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __call__(self, *src: Any, arg: Any = None) -> Any:  # noqa: ANN401
+        """Apply to UOps (a UOp) or to patterns (a pattern); Python numbers become CONSTs."""
+        for item in reversed(src):
+            if not isinstance(item, (bool, int, float)):
+                return item.apply(self, src, arg)
+        return UOp.apply_to(self, src, arg)
+
+    def load_argument(self, json: Json) -> Any:  # noqa: ANN401
+        """Check and convert an argument; E304, E305 where it is missing or not taken."""
+        if self.argument is None:
+            if json is not None:
+                raise ProgramError("E305", f"{self} takes no argument, got {brief(json)}")
+            return None
+        if json is None:
+            if self.optional:
+                return None
+            raise ProgramError("E304", f"{self} needs an argument: {self.argument.expects}")
+        return self.argument.load(json)
+
+    def check_arity(self, count: int) -> None:
+        """E303 unless `count` sources fit."""
+        low, high = self.arity
+        if not low <= count <= high:
+            most = f"at least {low}" if high == MANY else f"{low} to {high}"
+            wanted = str(low) if low == high else most
+            raise ProgramError("E303", f"{self} takes {wanted} source(s), got {count}")
+
+
+MANY = 1 << 30
+
+
+class UOp:
+    """A node. Make one with `OP(source, …, arg=…)` or, unchecked argument, `make`."""
+
+    __slots__ = ("__weakref__", "_interval", "_memo", "arg", "dtype", "op", "place", "shape", "src")
+
+    op: Op
+    src: tuple[UOp, ...]
+    arg: Any
+    dtype: DType
+    shape: Shape
+    place: Place | None
+    _interval: Interval | None
+    _memo: dict[object, Any] | None
+
+    _table: ClassVar[dict[tuple[Op, tuple[UOp, ...], Any], _Reference]] = {}
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
+    @classmethod
+    def apply_to(cls, op: Op, src: tuple[Any, ...], arg: Any) -> UOp:  # noqa: ANN401
+        """Build a checked node from sources that are all UOps."""
+        op.check_arity(len(src))
+        for item in src:
+            if not isinstance(item, UOp):
+                raise TypeError(f"{op}: expected UOps as sources, got {item!r}")
+        return make(op, src, op.load_argument(arg))
+
+    def apply(self, op: Op, src: tuple[Any, ...], arg: Any) -> UOp:  # noqa: ANN401
+        """`op(*src, arg=arg)` with Python numbers read as CONSTs of this node's dtype."""
+        return self.apply_to(
+            op,
+            tuple(const(s, self.dtype) if isinstance(s, (bool, int, float)) else s for s in src),
+            arg,
+        )
+
+    @property
+    def interval(self) -> Interval:
+        """Bounds (lo, hi), both included, of every element of an integer or bool node."""
+        found = self._interval
+        return found if found is not None else _interval(self)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def with_src(self, src: tuple[UOp, ...]) -> UOp:
+        """The same op and argument over other sources."""
+        return self if src == self.src else make(self.op, src, self.arg)
+
+    def toposort(self) -> list[UOp]:
+        """All nodes that this one depends on and itself, sources first, each once."""
+        return toposort((self,))
+
+    def __repr__(self) -> str:
+        about = "" if self.arg is None else f" : {self.arg}"
+        return f"<{self.op.name}{about} {self.dtype}{list(self.shape)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a UOp is not pickled: write it in the interchange format")
+
+
+class _Reference(weakref.ref[UOp]):
+    """A weak reference that knows the table key to forget when its node dies."""
+
+    __slots__ = ("key",)
+    key: tuple[Op, tuple[UOp, ...], Any]
+
+
+def _forget(reference: weakref.ref[UOp]) -> None:
+    assert isinstance(reference, _Reference)
+    if UOp._table.get(reference.key) is reference:
+        del UOp._table[reference.key]
+
+
+def make(op: Op, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:  # noqa: ANN401
+    """The one node with this op, sources and (already checked) argument."""
+    identity = (op, src, arg)
+    reference = UOp._table.get(identity)
+    if reference is not None:
+        node = reference()
+        if node is not None:
+            return node
+    dtype, shape, place = op.signature(src, arg)
+    with UOp._lock:
+        reference = UOp._table.get(identity)
+        node = reference() if reference is not None else None
+        if node is not None:
+            return node
+        node = object.__new__(UOp)
+        node.op, node.src, node.arg = op, src, arg
+        node.dtype, node.shape, node.place = dtype, shape, place
+        node._interval = node._memo = None
+        entry = _Reference(node, _forget)
+        entry.key = identity
+        UOp._table[identity] = entry
+    return node
+
+
+def toposort(
+    roots: Iterable[UOp], sources: Callable[[UOp], tuple[UOp, ...]] = lambda node: node.src
+) -> list[UOp]:
+    """Depth-first post-order from the roots, left to right, each node once."""
+    order: list[UOp] = []
+    opened: set[UOp] = set()
+    done: set[UOp] = set()
+    stack = list(roots)[::-1]
+    while stack:
+        node = stack.pop()
+        if node in done:
+            continue
+        if node in opened:
+            done.add(node)
+            order.append(node)
+            continue
+        opened.add(node)
+        stack.append(node)
+        stack.extend(reversed(sources(node)))
+    return order
+
+
+def recursive(rule: Callable[[UOp], T]) -> Callable[[UOp], T]:
+    """Memoize `rule`, which may read the property of a node's sources, at any depth.
+
+    The value is kept in the node and lives as long as it does.
+    """
+
+    def known(node: UOp) -> bool:
+        return node._memo is not None and prop in node._memo
+
+    def prop(node: UOp) -> T:
+        if not known(node):
+            for below in toposort((node,), lambda n: () if known(n) else n.src):
+                if not known(below):
+                    if below._memo is None:
+                        below._memo = {}
+                    below._memo[prop] = rule(below)
+        assert node._memo is not None
+        value: T = node._memo[prop]
+        return value
+
+    return prop
+
+
+def _interval(node: UOp) -> Interval:
+    for below in toposort((node,), lambda n: n.src if n._interval is None else ()):
+        if below._interval is None:
+            rule = below.op.interval
+            dtype = below.dtype
+            bounds = (dtype.min, dtype.max)
+            if rule is not None and dtype.kind in ("int", "uint", "bool"):
+                low, high = rule(below)
+                if bounds[0] <= low <= high <= bounds[1]:
+                    bounds = (low, high)
+            below._interval = bounds
+    found = node._interval
+    assert found is not None
+    return found
+
+
+class Constant:
+    """The argument of CONST: a value of a dtype; floats are equal when their bits are."""
+
+    __slots__ = ("_key", "dtype", "value")
+
+    def __init__(self, value: Value, dtype: DType) -> None:
+        self.value = value
+        self.dtype = dtype
+        bits = value if not isinstance(value, float) else struct.pack("<d", value)
+        self._key = (dtype, "nan" if value != value else bits)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"{self.value} {self.dtype}"
+
+
+NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def constant(value: Value | str, dtype: DType) -> Constant:
+    """The constant of `dtype` with this value: exact for integers, rounded for floats.
+
+    Raises:
+        ProgramError: E306 for a value of the wrong kind, E312 for one outside the dtype.
+    """
+    if dtype.kind == "bool":
+        if not isinstance(value, bool):
+            raise wrong_form("true or false for a bool constant", value)
+        return Constant(value, dtype)
+    if dtype.is_int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise wrong_form(f"an integer for a constant of {dtype}", value)
+        if not dtype.min <= value <= dtype.max:
+            raise ProgramError(
+                "E312", f"expected a value of {dtype}, {dtype.min} to {dtype.max}, got {value}"
+            )
+        return Constant(value, dtype)
+    return Constant(_float_value(value, dtype), dtype)
+
+
+def _float_value(value: Value | str, dtype: DType) -> float:
+    if isinstance(value, str) and value in NON_FINITE:
+        return NON_FINITE[value]
+    if isinstance(value, (bool, str)) or not isinstance(value, (int, float)):
+        raise wrong_form(f'a number, "inf", "-inf" or "nan" for a constant of {dtype}', value)
+    try:
+        exact = float(value)
+    except OverflowError:
+        exact = math.inf
+    rounded = dtype.round(exact)
+    if math.isinf(rounded) and not (isinstance(value, float) and math.isinf(value)):
+        raise ProgramError("E312", f"{value} overflows {dtype}")
+    return rounded
+
+
+def shortest(value: float, dtype: DType) -> float:
+    """The float with the fewest decimal digits that rounds to `value` in `dtype`."""
+    for digits in range(17):
+        candidate = float(f"{value:.{digits}e}")
+        if dtype.round(candidate) == value:
+            return candidate
+    return value
+
+
+@dataclass(frozen=True)
+class _RawConstant:
+    value: Any = key(Leaf("a value", lambda json: json))
+    dtype: DType = key(DTYPE)
+
+
+class _ConstantArgument:
+    """{"value", "dtype"}, read together: the form of the value depends on the dtype."""
+
+    expects = "an object with the keys value, dtype"
+
+    def load(self, json: Json) -> Constant:
+        if isinstance(json, Constant):
+            return json
+        raw = Record(_RawConstant).load(json)
+        return constant(raw.value, raw.dtype)
+
+    def dump(self, arg: Constant) -> Json:
+        value: Json = arg.value
+        if isinstance(value, float):
+            names = {math.inf: "inf", -math.inf: "-inf"}
+            finite = math.isfinite(value)
+            value = shortest(value, arg.dtype) if finite else names.get(value, "nan")
+        return {"value": value, "dtype": arg.dtype.name}
+
+
+def _const_signature(src: tuple[UOp, ...], arg: Constant) -> Type:
+    return Type(arg.dtype)
+
+
+def _const_interval(node: UOp) -> Interval:
+    return int(node.arg.value), int(node.arg.value)
+
+
+CONST = Op("CONST", 1, (0, 0), _const_signature, _ConstantArgument(), _const_interval)
+
+
+def const(value: Value | str, dtype: DType) -> UOp:
+    """CONST of `dtype`, shape ()."""
+    return make(CONST, (), constant(value, dtype))

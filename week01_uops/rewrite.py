@@ -1,0 +1,275 @@
+"""The one rewrite engine: rule tables compiled to Python, applied to a fixed point.
+
+A table is compiled once, on first use, to one function for each root op: straight-line tests
+in the order of the rows, so that a node pays only for the rules that could match it. The
+generated text is `Rules.source`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NoReturn
+
+from week01_uops.errors import CompilerError
+from week01_uops.node import Op, UOp
+from week01_uops.pattern import Pattern, Rule, orders
+
+Matcher = Callable[[UOp, "Trace | None"], tuple[UOp, Rule] | None]
+Order = Literal["bottom_up", "top_down"]
+
+
+@dataclass
+class Trace:
+    """What a run of the engine did: which rule fired where, and which declined and why.
+
+    `keep` bounds the number of single events kept; the counts are always complete.
+    """
+
+    keep: int = 10_000
+    fired: Counter[str] = field(default_factory=Counter)
+    events: list[tuple[Rule, UOp, UOp]] = field(default_factory=list)
+    declined: dict[tuple[str, str], UOp] = field(default_factory=dict)
+
+    def fire(self, rule: Rule, before: UOp, after: UOp) -> None:
+        """Count one firing, and keep it while there is room."""
+        self.fired[rule.name] += 1
+        if len(self.events) < self.keep:
+            self.events.append((rule, before, after))
+
+    def decline(self, name: str, reason: str, node: UOp) -> None:
+        """Note that a rule or decision declined at a node."""
+        if len(self.declined) < self.keep:
+            self.declined.setdefault((name, reason), node)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A table of rules, tried in order; tables are joined with `+`."""
+
+    subject: str
+    rows: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        names = [rule.name for rule in self.rows]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise TypeError(f"rules named twice in {self.subject}: {', '.join(twice)}")
+
+    def __add__(self, other: Rules) -> Rules:
+        return Rules(f"{self.subject} + {other.subject}", self.rows + other.rows)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rows)
+
+    @property
+    def exact(self) -> Rules:
+        """The rows that change no result."""
+        return Rules(self.subject, tuple(rule for rule in self.rows if rule.exact))
+
+    @cached_property
+    def compiled(self) -> tuple[str, Mapping[Op, Matcher]]:
+        """The generated text and its functions by root op."""
+        return _compile(self.rows)
+
+    @property
+    def source(self) -> str:
+        """The Python text that the table is compiled to."""
+        return self.compiled[0]
+
+    @property
+    def matchers(self) -> Mapping[Op, Matcher]:
+        """The function that tries this table's rules, for each root op that has any."""
+        return self.compiled[1]
+
+    def apply(self, node: UOp, trace: Trace | None = None) -> tuple[UOp, Rule] | None:
+        """The first rule that changes this node, with its result; None if there is none."""
+        matcher = self.matchers.get(node.op)
+        return matcher(node, trace) if matcher is not None else None
+
+
+class _Emitter:
+    """Writes the tests of one pattern as nested ifs."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.lines: list[str] = []
+        self.names = names
+
+    def refer(self, value: object) -> str:
+        """A global name of the generated module that holds a value."""
+        name = f"g{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def match(self, rule: Rule, pattern: Pattern) -> None:
+        """One attempt of a rule at `n`; falls through where it does not match."""
+        bound: dict[str, str] = {"node": "n"}
+        tests = self._tests(pattern, "n", bound, root=True)
+        indent = "    "
+        for kind, text in tests:
+            self.lines.append(f"{indent}{text}")
+            if kind == "if":
+                indent += "    "
+        arguments = ", ".join(f"{name}={bound[name]}" for name in rule.parameters)
+        function, row = self.refer(rule.rhs), self.refer(rule)
+        self.lines += [
+            f"{indent}r = {function}({arguments})",
+            f"{indent}if r is not None and r is not n:",
+            f"{indent}    if r.__class__ is UOp: return r, {row}",
+            f"{indent}    if t is not None: t.decline({row}.name, r.reason, n)",
+        ]
+
+    def _tests(
+        self, pattern: Pattern, at: str, bound: dict[str, str], *, root: bool = False
+    ) -> Iterator[tuple[str, str]]:
+        if pattern.name is not None:
+            if pattern.name in bound:
+                yield "if", f"if {at} is {bound[pattern.name]}:"
+            else:
+                bound[pattern.name] = at
+        if pattern.ops is not None and not root:
+            if len(pattern.ops) == 1:
+                yield "if", f"if {at}.op is {self.refer(next(iter(pattern.ops)))}:"
+            else:
+                yield "if", f"if {at}.op in {self.refer(pattern.ops)}:"
+        if pattern.value is not None:
+            yield "if", f"if {at}.arg.value == {self.refer(pattern.value)}:"
+        if pattern.test is not None:
+            yield "if", f"if {self.refer(pattern.test)}({at}.dtype):"
+        if pattern.src:
+            if root or any(op.arity[0] != op.arity[1] for op in pattern.ops or ()):
+                yield "if", f"if len({at}.src) == {len(pattern.src)}:"
+            inner = [f"{at}_{i}" for i in range(len(pattern.src))]
+            yield "set", f"{', '.join(inner)}, = {at}.src"
+            for item, place in zip(pattern.src, inner, strict=True):
+                yield from self._tests(item, place, bound)
+
+
+def _compile(rows: tuple[Rule, ...]) -> tuple[str, Mapping[Op, Matcher]]:
+    by_op: dict[Op, list[tuple[Rule, Pattern]]] = {}
+    for rule in rows:
+        if rule.pattern.ops is None:
+            raise TypeError(f"rule {rule.name}: the root of its pattern must name an op")
+        for op in sorted(rule.pattern.ops, key=lambda op: op.name):
+            for pattern in orders(rule.pattern):
+                by_op.setdefault(op, []).append((rule, pattern))
+    names: dict[str, Any] = {"UOp": UOp}
+    emitter = _Emitter(names)
+    functions: dict[Op, str] = {}
+    for op, attempts in by_op.items():
+        functions[op] = f"match_{op.name}"
+        emitter.lines.append(f"def {functions[op]}(n, t):")
+        for rule, pattern in attempts:
+            emitter.lines.append(f"    # {rule.name}")
+            emitter.match(rule, pattern)
+        emitter.lines.append("    return None\n")
+    text = "\n".join(emitter.lines)
+    exec(compile(text, "<rules>", "exec"), names)
+    return text, {op: names[name] for op, name in functions.items()}
+
+
+def rewrite(
+    root: UOp, rules: Rules, *, order: Order = "bottom_up", trace: Trace | None = None
+) -> UOp:
+    """The program after applying rules wherever they match, until none does.
+
+    Bottom-up, a node is tried once its sources are in their final form; top-down, a node is tried
+    before its sources are visited, and again when they have changed. Every result is rewritten
+    itself; equal nodes are rewritten once.
+
+    Raises:
+        CompilerError: if rules undo one another or grow the program without end; it names them.
+    """
+    return _Engine(rules.matchers, order == "top_down", trace).run(root)
+
+
+FIRINGS_PER_NODE = 100
+"""Firings, as a multiple of the program's nodes, that are taken for an endless growth."""
+
+_Entry = tuple[UOp, UOp | None, bool]
+
+
+class _Engine:
+    """An explicit stack of (node, target, ready): visit it, rebuild it, or take target's result."""
+
+    def __init__(
+        self, matchers: Mapping[Op, Matcher], top_down: bool, trace: Trace | None
+    ) -> None:
+        self.matchers = matchers
+        self.top_down = top_down
+        self.trace = trace
+        self.done: dict[UOp, UOp] = {}
+        self.waiting: set[UOp] = set()
+        self.stack: list[_Entry] = []
+        self.recent: deque[Rule] = deque(maxlen=64)
+        self.budget = 0
+
+    def run(self, root: UOp) -> UOp:
+        """Rewrite everything below root, then root."""
+        done, stack = self.done, self.stack
+        self.budget = FIRINGS_PER_NODE * (len(root.toposort()) + 100)
+        stack.append((root, None, False))
+        while stack:
+            node, target, ready = stack.pop()
+            if target is not None:
+                done[node] = done[target]
+            elif ready:
+                self._rebuild(node)
+            elif node not in done:
+                self._visit(node)
+        return done[root]
+
+    def _visit(self, node: UOp) -> None:
+        if node in self.waiting:
+            self._report("rules undo one another", node)
+        self.waiting.add(node)
+        if self.top_down and (new := self._step(node)) is not None:
+            self._become(node, new)
+            return
+        self.stack.append((node, None, True))
+        done = self.done
+        self.stack.extend([(s, None, False) for s in reversed(node.src) if s not in done])
+
+    def _rebuild(self, node: UOp) -> None:
+        done = self.done
+        rebuilt = node.with_src(tuple([done[s] for s in node.src]))
+        if rebuilt is not node:
+            if rebuilt in done or self.top_down:
+                self._become(node, rebuilt)
+                return
+            if rebuilt in self.waiting:
+                self._report("rules undo one another", rebuilt)
+            self.waiting.add(rebuilt)
+        new = None if self.top_down else self._step(rebuilt)
+        if new is None:
+            done[node] = done[rebuilt] = rebuilt
+            return
+        if rebuilt is not node:
+            self.stack.append((node, rebuilt, False))
+        self._become(rebuilt, new)
+
+    def _become(self, node: UOp, new: UOp) -> None:
+        if new in self.done:
+            self.done[node] = self.done[new]
+        else:
+            self.stack += [(node, new, False), (new, None, False)]
+
+    def _step(self, node: UOp) -> UOp | None:
+        matcher = self.matchers.get(node.op)
+        found = matcher(node, self.trace) if matcher is not None else None
+        if found is None:
+            return None
+        new, rule = found
+        self.budget -= 1
+        self.recent.append(rule)
+        if self.trace is not None:
+            self.trace.fire(rule, node, new)
+        if self.budget < 0:
+            self._report("rules rewrite without end", new)
+        return new
+
+    def _report(self, what: str, node: UOp) -> NoReturn:
+        names = dict.fromkeys(rule.name for rule in reversed(self.recent))
+        listed = ", ".join(list(names)[:8])
+        raise CompilerError(f"{what}: {listed} (the latest first), at {node!r}")
