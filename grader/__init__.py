@@ -1,0 +1,1 @@
+"""The grader: submissions are filters, text in and source out."""

@@ -1,0 +1,1 @@
+"""Week 2: memory ops, linearization, C text and its runtime."""

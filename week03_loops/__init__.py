@@ -1,0 +1,1 @@
+"""Week 3: movement ops become loop nests."""

@@ -1,0 +1,1 @@
+"""Week 4: fusion, kernels and buffers."""
