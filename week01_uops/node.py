@@ -67,6 +67,7 @@ class Op:
         internal: never stands in a file; passes use it between levels.
         commutes: its two sources may be exchanged.
         optional: the argument may be left out.
+        closes: its sources past the first are RANGEs that it closes around the first.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Op:
     internal: bool = False
     commutes: bool = False
     optional: bool = False
+    closes: bool = False
 
     def __repr__(self) -> str:
         return self.name
