@@ -38,7 +38,7 @@ types: setup  ## Check types
 	@$(BIN)/mypy
 
 layers: setup  ## Check that imports run from later weeks to earlier ones
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 lines:  ## Check that no Python file has more than 400 lines
 	@git ls-files -z --cached --others --exclude-standard '*.py' | xargs -0 -r wc -l | awk '$$2 != "total" && $$1 > 400 { print "lines: " $$2 " has " $$1 " lines, 400 are allowed"; bad = 1 } END { exit bad }'
