@@ -20,8 +20,8 @@ Json = Any
 class Argument(Protocol):
     """What an op takes after the colon."""
 
-    expects: str
-
+    @property
+    def expects(self) -> str: ...
     def load(self, json: Json) -> Any: ...  # noqa: ANN401 - each argument has its own class
     def dump(self, arg: Any) -> Json: ...  # noqa: ANN401
 

@@ -48,6 +48,15 @@ class AllocArg(StorageArg):
 
 
 @dataclass(frozen=True)
+class WorkspaceArg:
+    """Scratch storage at an offset, in bytes, of the one workspace that a call is given."""
+
+    offset: int = key(integer("an offset ≥ 0", 0))
+    dtype: DType = key(DTYPE)
+    shape: Shape = key(SHAPE)
+
+
+@dataclass(frozen=True)
 class RangeArg:
     """A loop counter: its number, and one past its largest value."""
 
@@ -68,7 +77,7 @@ def expect_effect(node: UOp) -> None:
         raise ProgramError("E409", f"expected an effect, got the value {node.op}", (node,))
 
 
-def _storage(src: tuple[UOp, ...], arg: StorageArg) -> Type:
+def _storage(src: tuple[UOp, ...], arg: StorageArg | WorkspaceArg) -> Type:
     return Type(arg.dtype, arg.shape, Place(getattr(arg, "addrspace", None) or "MEM"))
 
 
@@ -194,6 +203,7 @@ def _linear(src: tuple[UOp, ...], arg: None) -> Type:
 BUFFER = Op("BUFFER", 2, (0, 0), _storage, Record(StorageArg))
 ALLOC = Op("ALLOC", 2, (0, 0), _storage, Record(AllocArg))
 OUTPUT = Op("OUTPUT", 2, (0, 0), _storage, Record(StorageArg), internal=True)
+WORKSPACE = Op("WORKSPACE", 2, (0, 0), _storage, Record(WorkspaceArg), internal=True)
 INDEX = Op("INDEX", 2, (1, MANY), _index)
 LOAD = Op("LOAD", 2, (1, 3), _load, interval=_load_interval)
 STORE = Op("STORE", 2, (2, 3), _store)
@@ -203,9 +213,9 @@ END = Op("END", 3, (2, MANY), _end, closes=True)
 KEEP = Op("KEEP", 2, (1, 1), unary(floating), internal=True)
 LINEAR = Op("LINEAR", 2, (0, MANY), _linear, internal=True)
 
-STORAGE = frozenset({week01.PARAM, BUFFER, ALLOC, OUTPUT})
+STORAGE = frozenset({week01.PARAM, BUFFER, ALLOC, OUTPUT, WORKSPACE})
 OPS = week01.OPS | {BUFFER, ALLOC, INDEX, LOAD, STORE, AFTER}
-INTERNAL = frozenset({OUTPUT, RANGE, END, KEEP, LINEAR})
+INTERNAL = frozenset({OUTPUT, WORKSPACE, RANGE, END, KEEP, LINEAR})
 
 
 def loop(number: int, size: int, bound: UOp | None = None) -> UOp:
