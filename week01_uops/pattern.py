@@ -96,6 +96,8 @@ class Rule:
             only where a pipeline asks for them.
         proof: how the rule is known to be right: "z3" over 64-bit words, "exhaustive" over
             all values of small dtypes, or "evaluator": random programs against the oracle.
+        keeps_shape: results of another shape than the match are dropped: where a source goes
+            away, its shape may have been the one that the others were broadcast to.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Rule:
     rhs: RightHandSide
     exact: bool = True
     proof: Literal["z3", "exhaustive", "evaluator"] = "exhaustive"
+    keeps_shape: bool = False
     parameters: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

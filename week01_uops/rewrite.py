@@ -113,11 +113,13 @@ class _Emitter:
                 indent += "    "
         arguments = ", ".join(f"{name}={bound[name]}" for name in rule.parameters)
         function, row = self.refer(rule.rhs), self.refer(rule)
+        fits = "if r.shape == n.shape: " if rule.keeps_shape else ""
         self.lines += [
             f"{indent}r = {function}({arguments})",
             f"{indent}if r is not None and r is not n:",
-            f"{indent}    if r.__class__ is UOp: return r, {row}",
-            f"{indent}    if t is not None: t.decline({row}.name, r.reason, n)",
+            f"{indent}    if r.__class__ is UOp:",
+            f"{indent}        {fits}return r, {row}",
+            f"{indent}    elif t is not None: t.decline({row}.name, r.reason, n)",
         ]
 
     def _tests(
@@ -193,9 +195,7 @@ _Entry = tuple[UOp, UOp | None, bool]
 class _Engine:
     """An explicit stack of (node, target, ready): visit it, rebuild it, or take target's result."""
 
-    def __init__(
-        self, matchers: Mapping[Op, Matcher], top_down: bool, trace: Trace | None
-    ) -> None:
+    def __init__(self, matchers: Mapping[Op, Matcher], top_down: bool, trace: Trace | None) -> None:
         self.matchers = matchers
         self.top_down = top_down
         self.trace = trace

@@ -1,0 +1,183 @@
+"""Algebraic identities, each right in the exact arithmetic of its dtypes.
+
+Integers wrap, so they form a ring, and every identity of rings holds. Of floats only those hold
+that change no bit but the sign of a zero, which the format leaves open. x·0, x/x and (a+b)−a are
+not among them. Neither is x+x → x·2, although doubling is exact: a product may be fused into a
+sum that uses it (fma), and then an overflow of 2x would be lost. For the same reason no rule
+turns the NEG of a product into a product.
+"""
+
+from __future__ import annotations
+
+from week01_uops.dtypes import DType, bool_
+from week01_uops.node import CONST, UOp, const
+from week01_uops.ops import (
+    ADD,
+    CAST,
+    CMPLT,
+    CMPNE,
+    FLOORDIV,
+    FLOORMOD,
+    MAX,
+    MUL,
+    NEG,
+    WHERE,
+)
+from week01_uops.pattern import Rule, any_of, constant_var, var
+from week01_uops.rewrite import Rules
+from week01_uops.signatures import floating, integer
+
+
+def boolean(dtype: DType) -> bool:
+    """Bool alone."""
+    return dtype is bool_
+
+
+def discrete(dtype: DType) -> bool:
+    """Integers and bool: no NaN, no rounding."""
+    return not dtype.is_float
+
+
+def _opposite(c: UOp) -> UOp:
+    return const(c.dtype.wrap(-c.arg.value) if c.dtype.is_int else -c.arg.value, c.dtype)
+
+
+def _zero(dtype: DType) -> UOp:
+    return const(False if dtype is bool_ else 0, dtype)
+
+
+def constant_right(node: UOp) -> UOp | None:
+    """C ∘ x → x ∘ c for a commuting op ∘ and a constant c."""
+    left, right = node.src
+    swaps = left.op is CONST and right.op is not CONST
+    return node.with_src((right, left)) if swaps else None
+
+
+x, y, z, n, d = var("x"), var("y"), var("z"), var("n", integer), var("d", discrete)
+c1, c2 = constant_var("c1"), constant_var("c2")
+
+COMMUTE = Rules(
+    "constants to the right",
+    (Rule("constant_right", any_of((ADD, MUL, MAX, CMPNE), name="node"), constant_right),),
+)
+
+ARITHMETIC = Rules(
+    "identities of every dtype",
+    (
+        Rule("add_zero", ADD(x, 0), lambda x: x),
+        Rule("multiply_one", MUL(x, 1), lambda x: x),
+        Rule("multiply_minus_one", MUL(x, -1), lambda x: NEG(x)),
+        Rule("negate_twice", NEG(NEG(x)), lambda x: x),
+        Rule("multiply_negated", MUL(NEG(x), NEG(y)), lambda x, y: MUL(x, y)),
+        Rule("multiply_negated_constant", MUL(NEG(x), c1), lambda x, c1: MUL(x, _opposite(c1))),
+        Rule("max_same", MAX(x, x), lambda x: x),
+        Rule("max_absorbs", MAX(MAX(x, y).named("m"), y), lambda m: m, keeps_shape=True),
+        Rule("max_constants", MAX(MAX(x, c1), c2), lambda x, c1, c2: MAX(x, MAX(c1, c2))),
+        Rule("less_same", CMPLT(x, x), lambda x: const(False, bool_), keeps_shape=True),
+    ),
+)
+
+INTEGER = Rules(
+    "identities of integers",
+    (
+        Rule("multiply_zero", MUL(d, 0), lambda d: _zero(d.dtype), keeps_shape=True),
+        Rule("add_opposite", ADD(n, NEG(n)), lambda n: const(0, n.dtype), keeps_shape=True),
+        Rule("add_constants", ADD(ADD(n, c1), c2), lambda n, c1, c2: ADD(n, ADD(c1, c2))),
+        Rule("multiply_constants", MUL(MUL(n, c1), c2), lambda n, c1, c2: MUL(n, MUL(c1, c2))),
+        Rule("divide_by_one", FLOORDIV(x, 1), lambda x: x),
+        Rule("divide_by_minus_one", FLOORDIV(x, -1), lambda x: NEG(x)),
+        Rule("divide_by_zero", FLOORDIV(x, 0), lambda x: const(0, x.dtype), keeps_shape=True),
+        Rule("modulo_one", FLOORMOD(x, 1), lambda x: const(0, x.dtype), keeps_shape=True),
+        Rule("modulo_minus_one", FLOORMOD(x, -1), lambda x: const(0, x.dtype), keeps_shape=True),
+        Rule("modulo_zero", FLOORMOD(x, 0), lambda x: x),
+        Rule("differ_same", CMPNE(d, d), lambda d: const(False, bool_), keeps_shape=True),
+    ),
+)
+
+b, p, q = var("b", boolean), var("p", boolean), var("q", boolean)
+
+BOOLEAN = Rules(
+    "identities of bools: MUL is and, MAX is or, CMPNE is xor",
+    (
+        Rule("and_same", MUL(b, b), lambda b: b),
+        Rule("or_true", MAX(b, True), lambda b: const(True, bool_), keeps_shape=True),
+        Rule("or_false", MAX(b, False), lambda b: b),
+        Rule("xor_false", CMPNE(b, False), lambda b: b),
+        Rule("not_not", CMPNE(CMPNE(b, True), True), lambda b: b),
+        Rule("and_not", MUL(b, CMPNE(b, True)), lambda b: const(False, bool_), keeps_shape=True),
+        Rule("or_not", MAX(b, CMPNE(b, True)), lambda b: const(True, bool_), keeps_shape=True),
+        Rule("and_absorbs", MUL(b, MAX(b, p)), lambda b: b, keeps_shape=True),
+        Rule("or_absorbs", MAX(b, MUL(b, p)), lambda b: b, keeps_shape=True),
+        Rule("and_repeated", MUL(MUL(b, p).named("m"), b), lambda m: m, keeps_shape=True),
+    ),
+)
+
+FLOAT = Rules(
+    "exact identities of floats",
+    (
+        Rule("max_minus_infinity", MAX(var("x", floating), float("-inf")), lambda x: x),
+        Rule("less_negated", CMPLT(NEG(var("x", floating)), NEG(y)), lambda x, y: CMPLT(y, x)),
+    ),
+)
+
+SELECT = Rules(
+    "WHERE",
+    (
+        Rule("where_true", WHERE(True, x, y), lambda x: x, keeps_shape=True),
+        Rule("where_false", WHERE(False, x, y), lambda y: y, keeps_shape=True),
+        Rule("where_same", WHERE(p, x, x), lambda x: x, keeps_shape=True),
+        Rule("where_not", WHERE(CMPNE(p, True), x, y), lambda p, x, y: WHERE(p, y, x)),
+        Rule(
+            "where_nested_true",
+            WHERE(p, WHERE(p, x, y), z),
+            lambda p, x, z: WHERE(p, x, z),
+            keeps_shape=True,
+        ),
+        Rule(
+            "where_nested_false",
+            WHERE(p, x, WHERE(p, y, z)),
+            lambda p, x, z: WHERE(p, x, z),
+            keeps_shape=True,
+        ),
+        Rule("where_and", WHERE(p, WHERE(q, x, y), y), lambda p, q, x, y: WHERE(MUL(p, q), x, y)),
+        Rule("where_itself", WHERE(p, True, False), lambda p: p),
+        Rule("where_negation", WHERE(p, False, True), lambda p: CMPNE(p, True)),
+        Rule("where_is_and", WHERE(p, b, False), lambda p, b: MUL(p, b)),
+        Rule("where_is_or", WHERE(p, True, b), lambda p, b: MAX(p, b)),
+    ),
+)
+
+
+def holds(wide: DType, narrow: DType) -> bool:
+    """Every value of `narrow` is one of `wide`, so that a CAST to it is exact."""
+    if narrow is wide or narrow is bool_:
+        return True
+    if narrow.is_float:
+        return (
+            wide.is_float
+            and wide.precision >= narrow.precision
+            and wide.max_exponent + wide.precision >= narrow.max_exponent + narrow.precision
+            and wide.max_exponent >= narrow.max_exponent
+        )
+    if wide.is_float:
+        magnitude = max(-narrow.min, narrow.max)
+        return magnitude.bit_length() <= min(wide.precision, wide.max_exponent)
+    return wide.is_int and wide.min <= narrow.min and narrow.max <= wide.max
+
+
+def cast_cast(node: UOp, inner: UOp, x: UOp) -> UOp | None:
+    """CAST(CAST(x, m), d) → CAST(x, d), if m holds every x, or integers only narrow to d."""
+    middle, final = inner.dtype, node.dtype
+    narrows = x.dtype.is_int and middle.is_int and final.is_int and final.bits <= middle.bits
+    return CAST(x, arg=final) if narrows or holds(middle, x.dtype) else None
+
+
+CASTS = Rules(
+    "CAST",
+    (
+        Rule("cast_nothing", CAST(x), lambda node, x: x if x.dtype is node.dtype else None),
+        Rule("cast_cast", CAST(CAST(x).named("inner")), cast_cast),
+    ),
+)
+
+ALGEBRA = COMMUTE + ARITHMETIC + INTEGER + BOOLEAN + FLOAT + SELECT + CASTS
