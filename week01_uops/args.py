@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from json import dumps
 from typing import Any, Protocol
 
 from week01_uops import dtypes
@@ -33,8 +34,15 @@ def wrong_form(expected: str, json: Json) -> ProgramError:
 
 def brief(json: Json) -> str:
     """A short rendering of a JSON value for an error message."""
-    text = str(json) if isinstance(json, DType) else repr(json)
+    try:
+        text = _spell(json)
+    except (TypeError, ValueError, RecursionError):
+        text = "something that is no JSON"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _spell(json: Json) -> str:
+    return repr(json) if isinstance(json, DType) else dumps(json, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ def integer(expects: str, low: int, high: int = (1 << 63) - 1) -> Leaf:
         if not _is_int(json):
             raise wrong_form(expects, json)
         if not low <= json <= high:
-            raise ProgramError("E311", f"expected {expects}, got {json}")
+            raise ProgramError("E311", f"expected {expects}, got {brief(json)}")
         return int(json)
 
     return Leaf(expects, load)

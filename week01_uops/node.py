@@ -16,6 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from week01_uops.args import DTYPE, Argument, Json, Leaf, Record, brief, key, wrong_form
@@ -313,7 +314,8 @@ def constant(value: Value | str, dtype: DType) -> Constant:
             raise wrong_form(f"an integer for a constant of {dtype}", value)
         if not dtype.min <= value <= dtype.max:
             raise ProgramError(
-                "E312", f"expected a value of {dtype}, {dtype.min} to {dtype.max}, got {value}"
+                "E312",
+                f"expected a value of {dtype}, {dtype.min} to {dtype.max}, got {brief(value)}",
             )
         return Constant(value, dtype)
     return Constant(_float_value(value, dtype), dtype)
@@ -330,14 +332,24 @@ def _float_value(value: Value | str, dtype: DType) -> float:
         exact = math.inf
     rounded = dtype.round(exact)
     if math.isinf(rounded) and not (isinstance(value, float) and math.isinf(value)):
-        raise ProgramError("E312", f"{value} overflows {dtype}")
+        raise ProgramError("E312", f"{brief(value)} overflows {dtype}")
     return rounded
 
 
 def shortest(value: float, dtype: DType) -> float:
-    """The float with the fewest decimal digits that rounds to `value` in `dtype`."""
-    for digits in range(17):
-        candidate = float(f"{value:.{digits}e}")
+    """The float with the fewest decimal digits that rounds to `value`, the nearest of these.
+
+    Where the gap to the next float above is wider than the one below, at powers of two, the
+    decimal above may do where the nearest one does not.
+    """
+    power_of_two = abs(math.frexp(value)[0]) == 0.5
+    for digits in range(16 if dtype.precision < 53 else 0):
+        nearest = f"{value:.{digits}e}"
+        candidate = float(nearest)
+        if dtype.round(candidate) != value and power_of_two:
+            away = 1 if value > 0 else -1
+            last = Decimal(nearest).as_tuple().exponent
+            candidate = float(Decimal(nearest) + Decimal((0, (1,), 0)).scaleb(last) * away)
         if dtype.round(candidate) == value:
             return candidate
     return value
@@ -358,6 +370,9 @@ class _ConstantArgument:
         if isinstance(json, Constant):
             return json
         raw = Record(_RawConstant).load(json)
+        if isinstance(raw.value, float) and not math.isfinite(raw.value):
+            message = f'the number overflows {raw.dtype}; "inf", "-inf" and "nan" are strings'
+            raise ProgramError("E312", message)
         return constant(raw.value, raw.dtype)
 
     def dump(self, arg: Constant) -> Json:
