@@ -236,25 +236,40 @@ def toposort(
     return order
 
 
-def recursive(rule: Callable[[UOp], T]) -> Callable[[UOp], T]:
-    """Memoize `rule`, which may read the property of a node's sources, at any depth.
+def _sources(node: UOp) -> tuple[UOp, ...]:
+    return node.src
+
+
+def recursive(
+    rule: Callable[[UOp], T], sources: Callable[[UOp], tuple[UOp, ...]] = _sources
+) -> Callable[[UOp], T]:
+    """Memoize `rule`, which may read the property of a node's `sources`, at any depth.
 
     The value is kept in the node and lives as long as it does.
     """
+    missing: Any = object()
 
-    def known(node: UOp) -> bool:
-        return node._memo is not None and prop in node._memo
+    def found(node: UOp) -> T:
+        memo = node._memo
+        value: T = missing if memo is None else memo.get(prop, missing)
+        return value
+
+    def compute(node: UOp) -> T:
+        value = rule(node)
+        if node._memo is None:
+            node._memo = {}
+        node._memo[prop] = value
+        return value
 
     def prop(node: UOp) -> T:
-        if not known(node):
-            for below in toposort((node,), lambda n: () if known(n) else n.src):
-                if not known(below):
-                    if below._memo is None:
-                        below._memo = {}
-                    below._memo[prop] = rule(below)
-        assert node._memo is not None
-        value: T = node._memo[prop]
-        return value
+        value = found(node)
+        if value is not missing:
+            return value
+        if any(found(source) is missing for source in sources(node)):
+            for below in toposort((node,), lambda n: sources(n) if found(n) is missing else ()):
+                if below is not node and found(below) is missing:
+                    compute(below)
+        return compute(node)
 
     return prop
 
@@ -348,8 +363,8 @@ def shortest(value: float, dtype: DType) -> float:
         candidate = float(nearest)
         if dtype.round(candidate) != value and power_of_two:
             away = 1 if value > 0 else -1
-            last = Decimal(nearest).as_tuple().exponent
-            candidate = float(Decimal(nearest) + Decimal((0, (1,), 0)).scaleb(last) * away)
+            unit = Decimal(1).scaleb(Decimal(nearest).adjusted() - digits)
+            candidate = float(Decimal(nearest) + unit * away)
         if dtype.round(candidate) == value:
             return candidate
     return value

@@ -112,9 +112,8 @@ def _open_ranges(program: UOp, order: Sequence[UOp]) -> Iterator[Fault]:
     for index, output in enumerate(program.src):
         if opened[output]:
             ids = ", ".join(str(r.arg.id) for r in sets.members(opened[output])[:8])
-            yield Fault(
-                "E415", f"expected END to close RANGE {ids} before the return", output, index
-            )
+            message = f"expected END to close RANGE {ids} before the return"
+            yield Fault("E415", message, output, index)
 
 
 def _written_inputs(order: Sequence[UOp], own: Sequence[UOp]) -> Iterator[Fault]:

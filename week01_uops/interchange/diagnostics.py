@@ -43,7 +43,7 @@ def _printable(char: str) -> str:
     return char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}"
 
 
-class ReadErrors(Exception):
+class ReadErrors(Exception):  # noqa: N818 - it holds several
     """A text is not a program: everything that is wrong with it, in the order of the text."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:

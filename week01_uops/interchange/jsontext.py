@@ -54,12 +54,12 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-class _NoSuchNumber(Exception):
-    pass
+class _NumberError(Exception):
+    """A literal that JSON does not have."""
 
 
 def _refuse(literal: str) -> None:
-    raise _NoSuchNumber(literal)
+    raise _NumberError(literal)
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_integer, parse_constant=_refuse)
@@ -81,7 +81,7 @@ def decode(text: str, start: int = 0) -> tuple[Json, int]:
         return _decoder.raw_decode(text, begin)
     except json.JSONDecodeError as error:
         raise JsonError(f"expected one JSON value: {error.msg}", error.pos) from None
-    except _NoSuchNumber as error:
+    except _NumberError as error:
         literal = str(error)
         raise JsonError(
             f'expected a JSON value, got {literal}; "inf", "-inf" and "nan" are strings',

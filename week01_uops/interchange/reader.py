@@ -48,7 +48,7 @@ def read(
     return program
 
 
-class _Stop(Exception):
+class _StopError(Exception):
     """Nothing after this error can be understood."""
 
 
@@ -91,7 +91,7 @@ class _Reader:
             self.error(col, "E103", "expected UTF-8 without a byte-order mark", number)
         try:
             self._lines()
-        except _Stop:
+        except _StopError:
             return None
         if self.outputs is None:
             last = max(1, len(self.lines))
@@ -124,7 +124,7 @@ class _Reader:
         if len(words) == 1 or words[1][0] != "1":
             at = words[1] if len(words) > 1 else words[0]
             self.error(at.start() + 1, "E102", f'expected the header "uops 1", got {brief(line)}')
-            raise _Stop
+            raise _StopError
         if len(words) > 2:
             self.error(words[2].start() + 1, "E104", "expected nothing after the header")
         return 1
@@ -166,7 +166,7 @@ class _Reader:
         if len(self.names) > self.catalog.limits.nodes:
             most = self.catalog.limits.nodes
             self.error(match.start(1) + 1, "E501", f"expected at most {most} nodes")
-            raise _Stop
+            raise _StopError
 
     def _op(self, match: re.Match[str]) -> Op | None:
         try:

@@ -70,10 +70,9 @@ class Catalog:
             message = f"{name} is an op of week {week}, expected one of week {self.week} at most"
             raise ProgramError("E302", message)
         if op is None:
-            about = (
-                "expected an op" if week is None else f"an op of week {week}, not implemented yet"
-            )
-            raise ProgramError("E301", f"unknown op {name}: {about}")
+            if week is None:
+                raise ProgramError("E301", f"expected an op, got {name}")
+            raise ProgramError("E301", f"{name} is an op of week {week}, not implemented yet")
         return op
 
     def build(self, op: Op, src: tuple[UOp, ...], arg: Any) -> UOp:  # noqa: ANN401

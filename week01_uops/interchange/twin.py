@@ -9,7 +9,7 @@ from week01_uops.args import Json, brief
 from week01_uops.errors import ProgramError
 from week01_uops.interchange import checks
 from week01_uops.interchange.diagnostics import Diagnostic, ReadErrors
-from week01_uops.interchange.jsontext import JsonError, decode, encode
+from week01_uops.interchange.jsontext import JsonError, decode
 from week01_uops.interchange.statements import Catalog, Limits, load_argument
 from week01_uops.interchange.writer import dump_argument, nodes, outputs
 from week01_uops.node import Op, UOp
@@ -124,7 +124,8 @@ class _TwinReader:
         arg = self._try(number, row, lambda: load_argument(op, row[2], absent=row[2] is None))
         if len(self.found) > before or None in src:
             return None
-        return self._try(number, row, lambda: self.catalog.build(op, tuple(src), arg))
+        node: UOp | None = self._try(number, row, lambda: self.catalog.build(op, tuple(src), arg))
+        return node
 
     def _try(self, number: int, row: Json, step: Any) -> Any:  # noqa: ANN401
         try:
