@@ -7,7 +7,7 @@ and `dump` convert from and to plain JSON values, keys in the order of declarati
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from json import dumps
 from typing import Any, Protocol
 
@@ -168,22 +168,32 @@ class Record:
         return "an object with the keys " + ", ".join(f.name for f in fields(self.cls))
 
     def load(self, json: Json) -> Any:  # noqa: ANN401
-        """Read the object; E306 to E312 say what is wrong with it."""
+        """Read the object; E306 to E312 say what is wrong with it, all of it."""
         if isinstance(json, self.cls):
             return self.finish(json)
         if not isinstance(json, Mapping):
             raise wrong_form(self.expects, json)
         known = {f.name: f for f in fields(self.cls)}
+        faults: list[ProgramError] = []
+        values = {}
         for name in json:
-            if name not in known:
-                listed = ", ".join(known)
-                raise ProgramError("E308", f"expected the keys {listed}, got {brief(name)}")
-        missing = [n for n, f in known.items() if n not in json and f.default is MISSING]
-        if missing:
-            raise ProgramError("E307", f"expected {self.expects}; {', '.join(missing)} is missing")
-        return self.finish(
-            self.cls(**{name: known[name].metadata["leaf"].load(json[name]) for name in json})
-        )
+            try:
+                values[name] = self._load_key(known, name, json[name])
+            except ProgramError as fault:
+                faults.append(fault)
+        for name, wanted in known.items():
+            if name not in json and wanted.default is MISSING:
+                faults.append(ProgramError("E307", f"expected {self.expects}; {name} is missing"))
+        if faults:
+            faults[0].also = tuple(faults[1:])
+            raise faults[0]
+        return self.finish(self.cls(**values))
+
+    def _load_key(self, known: Mapping[str, Field[Any]], name: str, json: Json) -> Any:  # noqa: ANN401
+        if name not in known:
+            listed = ", ".join(known)
+            raise ProgramError("E308", f"expected the keys {listed}, got {brief(name)}")
+        return known[name].metadata["leaf"].load(json)
 
     def dump(self, arg: Any) -> Json:  # noqa: ANN401
         """The object, keys in the order of declaration, absent optional ones left out."""

@@ -63,7 +63,10 @@ class ProgramError(Exception):
     Attributes:
         code: a stable number of `CODES`.
         nodes: the few UOps around the fault, for the printer.
+        also: further faults that were found along with this one.
     """
+
+    also: tuple[ProgramError, ...] = ()
 
     def __init__(self, code: str, message: str, nodes: tuple[UOp, ...] = ()) -> None:
         super().__init__(message)

@@ -83,6 +83,11 @@ class _Reader:
         line = self.lines[number - 1] if number <= len(self.lines) else ""
         self.found.append(Diagnostic(self.file, number, col, code, message, line))
 
+    def fault(self, col: int, error: ProgramError) -> None:
+        """Report a fault, and those found along with it, at a column of the current line."""
+        for one in (error, *error.also):
+            self.error(col, one.code, one.args[0])
+
     # The text -------------------------------------------------------------------------------
 
     def program(self) -> UOp | None:
@@ -158,7 +163,7 @@ class _Reader:
             try:
                 node = self.catalog.build(op, src, arg)
             except ProgramError as error:
-                self.error(match.start(2) + 1, error.code, error.args[0])
+                self.fault(match.start(2) + 1, error)
         if name in self.names:
             self.error(match.start(1) + 1, "E202", f"{name} is defined twice")
             return
@@ -172,7 +177,7 @@ class _Reader:
         try:
             return self.catalog.find(match[2])
         except ProgramError as error:
-            self.error(match.start(2) + 1, error.code, error.args[0])
+            self.fault(match.start(2) + 1, error)
             return None
 
     def _sources(self, match: re.Match[str]) -> tuple[UOp, ...] | None:
@@ -199,7 +204,7 @@ class _Reader:
             try:
                 op.check_arity(len(match[3].split()))
             except ProgramError as error:
-                self.error(match.start(2) + 1, error.code, error.args[0])
+                self.fault(match.start(2) + 1, error)
                 fine = False
         if match[4]:
             arg = self._written(op, line, match.end())
@@ -207,7 +212,7 @@ class _Reader:
         try:
             return op.load_argument(None) if op is not None and fine else _FAILED
         except ProgramError as error:
-            self.error(match.start(2) + 1, error.code, error.args[0])
+            self.fault(match.start(2) + 1, error)
             return _FAILED
 
     def _written(self, op: Op | None, line: str, start: int) -> Any:  # noqa: ANN401
@@ -226,7 +231,7 @@ class _Reader:
         except JsonError as error:
             self.error(error.position + 1, "E105", error.args[0])
         except ProgramError as error:
-            self.error(begin + 1, error.code, error.args[0])
+            self.fault(begin + 1, error)
         else:
             return arg
         return _FAILED

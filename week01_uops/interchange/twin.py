@@ -131,7 +131,8 @@ class _TwinReader:
         try:
             return step()
         except ProgramError as error:
-            self.error(number, error.code, error.args[0], row)
+            for one in (error, *error.also):
+                self.error(number, one.code, one.args[0], row)
             return None
 
     def _check_indices(self, number: int, indices: Json, row: Json) -> bool:
