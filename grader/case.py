@@ -1,0 +1,147 @@
+"""One check under way: the program, the compiler that answers, and the evidence so far."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from grader import compare, draws
+from grader.draws import Array, Inputs
+from grader.subject import Answer, Subject
+from grader.verdict import Difference, Evidence, SpecFailure, Verdict, excerpt
+from grader.weeks import evaluate, read
+from week01_uops.interchange import ReadErrors
+from week01_uops.node import UOp
+
+HEADER = "uops 1"
+
+
+def normal(text: str) -> str:
+    """A program as tests write it: indented as they like, the header left out if they like."""
+    text = textwrap.dedent(text).strip("\n") + "\n"
+    return text if text.lstrip().startswith("uops") else f"{HEADER}\n{text}"
+
+
+class Case:
+    """One check of one program."""
+
+    def __init__(
+        self, subject: Subject, week: int, seed: int, evidence: Evidence
+    ) -> None:
+        self.subject = subject
+        self.week = week
+        self.seed = seed
+        self.evidence = evidence
+
+    def fail(self, verdict: Verdict, sentence: str) -> NoReturn:
+        """End the check with a verdict."""
+        raise SpecFailure(verdict, sentence, self.evidence)
+
+    def program(self, text: str) -> UOp:
+        """The test's own program, which is right, or the fault is the test's."""
+        self.evidence.program = text
+        try:
+            return read(text, self.week)
+        except ReadErrors as errors:
+            self.fail(Verdict.GRADER, f"the test's own program is wrong:\n{errors}")
+
+    def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
+        """The compiler's answer, whatever it is; what went wrong becomes evidence."""
+        if isinstance(text, str):
+            self.evidence.program = text
+        self.evidence.verb = " ".join(verb)
+        self.evidence.command = self.subject.command(verb)
+        answer = self.subject.ask(verb, text)
+        self.evidence.result, self.evidence.stderr = answer.stdout, answer.stderr
+        return answer
+
+    def text(self, verb: Sequence[str], text: str) -> str:
+        """What the compiler prints for a program that it must take."""
+        answer = self.ask(verb, text)
+        if answer.verdict is Verdict.OK:
+            return answer.stdout
+        what = answer.note or excerpt(answer.stderr, 3) or "no word on standard error"
+        self.fail(answer.verdict, f"{verb[0]} of a right program: {what}")
+
+    def result(self, verb: Sequence[str], text: str) -> UOp:
+        """The program that the compiler prints for a program that it must take."""
+        return self.parse(verb[0], self.text(verb, text))
+
+    def parse(self, verb: str, printed: str) -> UOp:
+        """What a verb printed, as a program of the week."""
+        try:
+            return read(printed, self.week)
+        except ReadErrors as errors:
+            first = excerpt(str(errors.diagnostics[0]).replace("<stdin>", "<stdout>"), 3)
+            self.fail(Verdict.PROTOCOL, f"{verb} printed no program of week {self.week}:\n{first}")
+
+    # Values ---------------------------------------------------------------------------------
+
+    def expected(self, program: UOp, inputs: Inputs) -> tuple[Array, ...]:
+        """The oracle's outputs of the test's program."""
+        try:
+            return self._evaluate(program, inputs)
+        except Exception as error:  # whatever an oracle raises is ours to answer for
+            self.evidence.inputs = inputs
+            name = type(error).__name__
+            self.fail(Verdict.GRADER, f"the oracle cannot evaluate the program: {name}: {error}")
+
+    @staticmethod
+    def _evaluate(program: UOp, inputs: Inputs) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            outputs = evaluate(program, inputs)
+        return tuple(np.asarray(o) for o in outputs)
+
+    def same_value(self, program: UOp, result: UOp, inputs: Inputs, what: str) -> None:
+        """Fail unless both programs have equal outputs for these inputs."""
+        want = self.expected(program, inputs)
+        try:
+            got = self._evaluate(result, inputs)
+        except Exception as error:  # the result reads out of range, say: the program did not
+            self.evidence.inputs, self.evidence.expected = inputs, want
+            self.fail(Verdict.WRONG, f"the program that {what} printed cannot be run: {error}")
+        self.same_arrays(program, inputs, want, got, what)
+
+    def same_arrays(
+        self,
+        program: UOp,
+        inputs: Inputs,
+        want: tuple[Array, ...],
+        got: tuple[Array, ...],
+        what: str,
+        tolerance: float | None = None,
+    ) -> None:
+        """Fail at the first element that is off by more than the program's error bound."""
+        allowed = compare.rough_bounds(want, tolerance, len(program.toposort()))
+        different = compare.first_difference(want, got, allowed)
+        if different is None:
+            return
+        self._show(program, inputs, want, got, different)
+        seen = self.evidence.difference
+        where = draws.shown(self.evidence.inputs)
+        self.fail(Verdict.WRONG, f"{what} changed the meaning: {seen}, for {where or 'no inputs'}")
+
+    def _show(
+        self,
+        program: UOp,
+        inputs: Inputs,
+        want: tuple[Array, ...],
+        got: tuple[Array, ...],
+        different: Difference,
+    ) -> None:
+        """Keep the evidence; of many points of a scalar program, the one that is wrong."""
+        lifted = any(
+            inputs[slot].shape != param.shape for slot, param in draws.parameters(program).items()
+        )
+        if lifted:
+            (point,) = different.index or (0,)
+            inputs = {slot: array[point] for slot, array in inputs.items()}
+            want = tuple(a if a.ndim == 0 else a[point] for a in want)
+            got = tuple(a if a.ndim == 0 else a[point] for a in got)
+            what = (different.output, (), different.expected, different.got)
+            different = Difference(*what, different.count, different.total, different.note)
+        self.evidence.inputs, self.evidence.difference = inputs, different
+        self.evidence.expected, self.evidence.got = want, got

@@ -1,0 +1,75 @@
+"""Comparing arrays element by element: exactly, or within an absolute bound for each element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from grader.verdict import Difference
+
+Array = np.ndarray[Any, Any]
+
+
+def first_difference(
+    expected: Sequence[Array], got: Sequence[Array], allowed: Sequence[Array | float] | None = None
+) -> Difference | None:
+    """Where `got` departs from `expected` by more than `allowed`, or None.
+
+    NaN equals NaN, an infinity the same infinity, and −0 equals 0; integers must be equal.
+    """
+    for output, (want, have) in enumerate(zip(expected, got, strict=True)):
+        bound = 0.0 if allowed is None else allowed[output]
+        wrong = _wrong(want, have, bound)
+        if wrong.any():
+            return _difference(output, want, have, bound, wrong)
+    return None
+
+
+def _wrong(want: Array, have: Array, bound: Array | float) -> Array:
+    if want.dtype.kind in "biu":
+        return np.asarray(want != have)
+    wide_want, wide_have = want.astype(np.float64), have.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(wide_want - wide_have) <= bound
+    finite = np.isfinite(wide_want) & np.isfinite(wide_have)
+    same = (wide_want == wide_have) | (np.isnan(wide_want) & np.isnan(wide_have))
+    return np.asarray(~(same | (finite & near)))
+
+
+def _difference(
+    output: int, want: Array, have: Array, bound: Array | float, wrong: Array
+) -> Difference:
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    allowed = float(np.broadcast_to(bound, want.shape)[index])
+    note = f"allowed error {allowed:.3g}" if allowed else ""
+    count = int(np.count_nonzero(wrong))
+    return Difference(output, index, str(want[index]), str(have[index]), count, want.size, note)
+
+
+def rough_bounds(expected: Sequence[Array], tolerance: float | None, terms: int) -> list[Any]:
+    """|expected| · tolerance, or a few units in the last place of the largest value met.
+
+    Args:
+        tolerance: relative, or None for one that follows from the dtype.
+        terms: how many roundings one element may have gone through.
+    """
+    found: list[Any] = []
+    for array in expected:
+        if array.dtype.kind in "biu" or not array.size:
+            found.append(0.0)
+            continue
+        magnitude = np.abs(array.astype(np.float64))
+        magnitude[~np.isfinite(magnitude)] = 0
+        if tolerance is None:
+            unit = 2.0 ** -_precision(array.dtype)
+            found.append((8 * terms) * unit * np.maximum(magnitude, np.median(magnitude)))
+        else:
+            found.append(tolerance * magnitude)
+    return found
+
+
+def _precision(dtype: np.dtype[Any]) -> int:
+    by_name = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+    return by_name[dtype.name]

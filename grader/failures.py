@@ -1,0 +1,116 @@
+"""A failure as a record: what the reports show, what is stored, and how it is found again.
+
+Keys of a record (all JSON): id, test, sentence, week, submission (a folder or null), seed, check,
+arguments, sent, verdict, message, program, verb, command, result, stderr, difference (output, index,
+expected, got, count, total, note; or null), inputs (by slot), expected, got (arrays), shrunk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from grader.codec import encode
+from grader.verdict import Difference, SpecFailure, excerpt
+
+Record = dict[str, Any]
+
+LARGEST = 4 << 20
+"""Bytes of arrays and of output that are stored with a failure; larger ones are left out."""
+
+
+def record(failure: SpecFailure, *, week: int, seed: int, submission: Path | None) -> Record:
+    """Everything about a failure; the test's name and sentence are added by the plugin."""
+    evidence = failure.evidence
+    arrays = [*evidence.inputs.values(), *evidence.expected, *evidence.got]
+    keep = sum(array.nbytes for array in arrays) <= LARGEST
+    kept: Record = {
+        "week": week,
+        "submission": None if submission is None else str(submission),
+        "seed": seed,
+        "check": evidence.check,
+        "arguments": encode(dict(evidence.arguments)),
+        "sent": encode(evidence.sent),
+    }
+    digest = hashlib.sha256(json.dumps([kept, str(failure.verdict)], sort_keys=True).encode())
+    return kept | {
+        "id": digest.hexdigest()[:8],
+        "verdict": str(failure.verdict),
+        "message": failure.sentence,
+        "program": evidence.program,
+        "verb": evidence.verb,
+        "command": evidence.command,
+        "result": evidence.result[:LARGEST],
+        "stderr": evidence.stderr[:LARGEST],
+        "difference": asdict(evidence.difference) if evidence.difference else None,
+        "inputs": encode(dict(evidence.inputs)) if keep else None,
+        "expected": encode(list(evidence.expected)) if keep else None,
+        "got": encode(list(evidence.got)) if keep else None,
+        "shrunk": evidence.shrunk,
+    }
+
+
+def text(kept: Record, lines: int = 24) -> str:
+    """The failure as a reader wants to see it."""
+    return "\n".join(_parts(kept, lines))
+
+
+def _parts(kept: Record, lines: int) -> Iterator[str]:
+    yield f"{kept['verdict']}: {kept['message']}"
+    yield from _block("program", kept["program"], lines)
+    if kept["shrunk"]:
+        yield from _block("smallest program found that fails in the same way", kept["shrunk"], lines)
+    if kept["difference"]:
+        yield f"first difference: {Difference(**kept['difference'])}"
+    if kept["verdict"] in _PRINTED and kept["result"]:
+        yield from _block(f"{kept['verb']} printed", kept["result"], lines)
+    if kept["stderr"]:
+        yield from _block("standard error", kept["stderr"], 10)
+    if kept["command"]:
+        yield f"run: {kept['command']} < program.uop"
+    yield f"again: grader repro {kept['id']}"
+
+
+_PRINTED = {"wrong answer", "bound missed", "protocol error", "wrong program accepted"}
+
+
+def _block(title: str, body: str, lines: int) -> Iterator[str]:
+    yield f"{title}:"
+    for line in excerpt(body, lines).splitlines():
+        yield f"    {line}"
+
+
+def state_folder(given: Path | None = None) -> Path:
+    """Where failures are kept: as given, under XDG_STATE_HOME if it is set, else .grader here."""
+    if given is not None:
+        return given
+    home = os.environ.get("XDG_STATE_HOME")
+    return Path(home) / "grader" if home else Path(".grader")
+
+
+def store(kept: Record, state: Path) -> Path:
+    """Write a record; the file appears whole or not at all."""
+    folder = state / "failures"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{kept['id']}.json"
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    partial.write_text(json.dumps(kept, indent=1))
+    partial.replace(path)
+    return path
+
+
+def find(name: str, state: Path) -> Record:
+    """The record whose id is, or starts with, `name`; a KeyError says what is wrong with it."""
+    folder = state / "failures"
+    found = sorted(p for p in folder.glob("*.json") if p.stem.startswith(name))
+    if len(found) == 1:
+        kept: Record = json.loads(found[0].read_text())
+        return kept
+    if found:
+        raise KeyError(f"{name} could be {', '.join(p.stem for p in found)}")
+    raise KeyError(f"no failure {name} in {folder}")

@@ -1,0 +1,102 @@
+"""`Judge`: what a spec test asks of a compiler, one method a claim.
+
+Spec tests take it as the fixture `judge`, so that they import nothing of the grader. A claim
+that does not hold raises SpecFailure. Texts may be indented as the test likes, and the header line
+may be left out; line numbers count with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from grader import simplify_checks
+from grader.case import Case, normal
+from grader.subject import Subject
+from grader.verdict import Evidence
+
+
+class Judge:
+    """Claims about one compiler in one week.
+
+    Attributes:
+        week: programs and results are read as programs of this week.
+        seed: what random inputs follow from, together with the program.
+    """
+
+    def __init__(self, subject: Subject, week: int, seed: int = 0) -> None:
+        self.subject = subject
+        self.week = week
+        self.seed = seed
+
+    def check(self, name: str, text: str | bytes, **arguments: object) -> None:
+        """Call one of the claims below by its name."""
+        claim: Callable[..., None] = getattr(self, name)
+        claim(text, **arguments)
+
+    def _case(self, check: str, sent: str | bytes, **arguments: Any) -> Case:  # noqa: ANN401
+        return Case(self.subject, self.week, self.seed, Evidence(check, arguments, sent))
+
+    def simplifies(
+        self,
+        text: str,
+        *,
+        to: str | Sequence[str] | None = None,
+        at_most: int | None = None,
+        at_most_of: Mapping[str, int] | None = None,
+        without: Sequence[str] = (),
+        inputs: Mapping[int, Any] | Sequence[Mapping[int, Any]] | None = None,
+    ) -> None:
+        """`simplify` keeps the meaning and reaches the bounds.
+
+        Args:
+            text: the program.
+            to: one of these graphs, up to the order of the sources of commutative ops.
+            at_most: a number of UOps, `return` not counted.
+            at_most_of: numbers of single ops, {"FLOORDIV": 1}.
+            without: ops that must be gone.
+            inputs: {slot: number or nested list}, or several such, tried besides the drawn ones.
+        """
+        bounds: dict[str, Any] = {"to": to, "at_most": at_most, "at_most_of": at_most_of or {}}
+        bounds |= {"without": list(without), "inputs": inputs}
+        simplify_checks.simplifies(self._case("simplifies", text, **bounds), normal(text), **bounds)
+
+    def accepts(self, text: str) -> None:
+        """`simplify` takes the program and keeps its meaning."""
+        simplify_checks.meaning(self._case("accepts", text), normal(text))
+
+    def keeps(self, text: str, ops: Sequence[str] | Mapping[str, int]) -> None:
+        """`simplify` keeps the meaning and at least so many nodes of these ops (1 if not said)."""
+        least = dict(ops) if isinstance(ops, Mapping) else dict.fromkeys(ops, 1)
+        simplify_checks.keeps(self._case("keeps", text, ops=least), normal(text), least)
+
+    def settles(self, text: str) -> None:
+        """Simplifying twice is simplifying once."""
+        simplify_checks.settles(self._case("settles", text), normal(text))
+
+    def canonical(self, text: str, to: str | None = None) -> None:
+        """`simplify` prints canonical text, byte for byte; `to` says which."""
+        wanted = None if to is None else normal(to)
+        simplify_checks.canonical(self._case("canonical", text, to=to), normal(text), wanted)
+
+    def rejects(
+        self,
+        text: str | bytes,
+        code: str,
+        *,
+        line: int | None = None,
+        verb: str = "simplify",
+        raw: bool = False,
+    ) -> None:
+        """The program is refused: exit status 1 and `FILE:LINE:COL: CODE message`.
+
+        Args:
+            text: a wrong program; with `raw`, sent as it is, without a header put in front.
+            code: a code or how it starts: "E301", "E3", "E3xx".
+            line: where, from 1.
+            verb: what is asked, with its options.
+            raw: see text.
+        """
+        sent = text if raw or isinstance(text, bytes) else normal(text)
+        case = self._case("rejects", sent, code=code, line=line, verb=verb, raw=True)
+        simplify_checks.rejects(case, sent, code, line, verb.split())

@@ -1,0 +1,140 @@
+"""The pytest side: options, the fixtures `judge` and `compiler`, and reports of failed claims.
+
+`pytest week03_loops` judges the reference, `pytest week03_loops --submission DIR` a submission.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader import failures
+from grader.judge import Judge
+from grader.sandbox import Limits
+from grader.subject import Subject, SubprocessCompiler, reference
+from grader.submission import Submission, SubmissionFault, load
+from grader.verdict import SpecFailure
+from grader.weeks import WEEKS, Week
+from week01_uops.interface import Compiler
+
+SUBMISSION: pytest.StashKey[Submission | None] = pytest.StashKey()
+CONFORMANCE = Path(__file__).parent / "conformance"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the grader, for a plain pytest run too."""
+    group = parser.getgroup("grader", "judging a compiler by the course's spec tests")
+    group.addoption("--submission", metavar="DIR", type=Path, help="judge this, not the reference")
+    group.addoption("--seed", type=int, default=0, help="of the random inputs (default: 0)")
+    group.addoption("--state", metavar="DIR", type=Path, help="where failures are kept")
+    group.addoption("--no-shrink", action="store_true", help="do not look for smaller programs")
+    group.addoption("--verb-timeout", metavar="S", type=float, help="seconds for one answer")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the submission once; what is wrong with it ends the run with one sentence."""
+    folder = config.getoption("--submission")
+    try:
+        found = None if folder is None else load(config.invocation_params.dir / folder)
+    except SubmissionFault as fault:
+        raise pytest.UsageError(str(fault)) from None
+    config.stash[SUBMISSION] = found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the argument `conformance_file` once for every file of its week."""
+    if "conformance_file" not in metafunc.fixturenames:
+        return
+    week = _week_at(metafunc.definition.path)
+    files = [] if week is None else conformance_files(week)
+    names = [str(path.relative_to(CONFORMANCE).with_suffix("")) for path in files]
+    metafunc.parametrize("conformance_file", files, ids=names)
+
+
+def conformance_files(week: Week) -> list[Path]:
+    """The conformance programs of a week's package, sorted by name."""
+    folders = [CONFORMANCE / f"week{n:02}" for n in range(week.first, week.last + 1)]
+    return sorted(path for folder in folders for path in folder.rglob("*.uop"))
+
+
+def _week_at(path: Path) -> Week | None:
+    return next((week for week in WEEKS if week.folder in path.parents), None)
+
+
+@pytest.fixture(scope="session")
+def _subjects() -> dict[str, Subject]:
+    return {}
+
+
+@pytest.fixture
+def judge(request: pytest.FixtureRequest, _subjects: dict[str, Subject]) -> Judge:
+    """Claims about the compiler under judgement, for the week of the test's package."""
+    week = _week_at(request.path)
+    if week is None:
+        pytest.fail("the fixture judge is for tests in a week's package")
+    if week.package not in _subjects:
+        _subjects[week.package] = _subject(request.config, week)
+    found = Judge(_subjects[week.package], week.last, request.config.getoption("--seed"))
+    request.node.user_properties.append(("week", week.last))
+    return found
+
+
+@pytest.fixture
+def compiler(judge: Judge) -> Compiler:
+    """The compiler itself, behind the stable interface."""
+    return judge.subject.compiler
+
+
+def _subject(config: pytest.Config, week: Week) -> Subject:
+    submission = config.stash[SUBMISSION]
+    if submission is None:
+        return reference(week)
+    if not set(range(week.first, week.last + 1)) & set(submission.weeks):
+        done = ", ".join(map(str, submission.weeks))
+        pytest.skip(f"{submission.name} is for week(s) {done}, not for {week.title}")
+    seconds = config.getoption("--verb-timeout") or submission.seconds
+    limits = Limits().within(seconds)
+    return SubprocessCompiler(
+        submission.compiler, submission.folder, week.last, limits, submission.name
+    )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, None]:
+    """Show a failed claim as a report and not as a traceback, and store it."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()
+    if call.when == "setup":
+        report.user_properties.append(("sentence", sentence(item)))
+    if call.excinfo is None or not isinstance(call.excinfo.value, SpecFailure):
+        return
+    kept = _keep(item, call.excinfo.value)
+    report.longrepr = failures.text(kept)
+    report.user_properties.append(("failure", kept))
+
+
+def _keep(item: pytest.Item, failure: SpecFailure) -> failures.Record:
+    config = item.config
+    submission = config.stash[SUBMISSION]
+    kept = failures.record(
+        failure,
+        week=dict(item.user_properties).get("week", 0),
+        seed=config.getoption("--seed"),
+        submission=None if submission is None else submission.folder,
+    )
+    kept |= {"test": item.nodeid, "sentence": sentence(item)}
+    failures.store(kept, failures.state_folder(config.getoption("--state")))
+    return kept
+
+
+def sentence(item: pytest.Item) -> str:
+    """What a test claims: the first line of its docstring, or its name in words."""
+    doc = inspect.getdoc(getattr(item, "function", None)) or ""
+    first = doc.strip().splitlines()[0] if doc.strip() else ""
+    return first or item.name.removeprefix("test_").replace("_", " ")

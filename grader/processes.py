@@ -1,0 +1,100 @@
+"""Finding and ending all processes of a run, through /proc.
+
+A run's processes are those of its session, their descendants, and those that were started with
+the run's own HOME, so that a child which leaves the session is still found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Process(NamedTuple):
+    """One line of the process table; `started` is in ticks, resident `memory` in bytes."""
+
+    pid: int
+    parent: int
+    session: int
+    threads: int
+    started: int
+    memory: int
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What tells it from a later process of the same number."""
+        return self.pid, self.started
+
+
+def _read(pid: int) -> Process | None:
+    try:
+        text = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    # The name stands in parentheses and may hold anything, so fields count from the last one.
+    fields = text[text.rindex(b")") + 2 :].split()
+    if fields[0] in (b"Z", b"X"):
+        return None
+    parent, session, threads, started, pages = (int(fields[i]) for i in (1, 3, 17, 19, 21))
+    return Process(pid, parent, session, threads, started, pages * PAGE)
+
+
+def table() -> list[Process]:
+    """All live processes of the machine; empty where there is no /proc."""
+    if not PROC.is_dir():
+        return []
+    found = (_read(int(name)) for name in os.listdir(PROC) if name.isdigit())
+    return [process for process in found if process is not None]
+
+
+def _started_with(pid: int, home: str) -> bool:
+    try:
+        environment = (PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return False
+    return f"HOME={home}".encode() in environment.split(b"\0")
+
+
+class Family:
+    """The processes of one run; its leader must not be reaped before the family has ended."""
+
+    def __init__(self, leader: int, home: str) -> None:
+        self.leader = leader
+        self.home = home
+        self._known: set[tuple[int, int]] = set()
+
+    def members(self, *, strays: bool = False) -> list[Process]:
+        """Those alive now; `strays` looks through every process's environment too."""
+        processes = table()
+        mine = [
+            p
+            for p in processes
+            if self.leader in (p.pid, p.session) or p.identity in self._known
+        ]
+        if strays:
+            mine += [p for p in processes if p not in mine and _started_with(p.pid, self.home)]
+        pids = {p.pid for p in mine}
+        while more := [p for p in processes if p.pid not in pids and p.parent in pids]:
+            mine += more
+            pids.update(p.pid for p in more)
+        self._known.update(p.identity for p in mine)
+        return mine
+
+    def kill(self, patience: float = 2.0) -> None:
+        """End them all: stop them, so that none forks away, then kill, until none is left."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.leader, signal.SIGKILL)
+        deadline = time.monotonic() + patience
+        while (left := self.members(strays=True)) and time.monotonic() < deadline:
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for process in left:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(process.pid, number)
+            time.sleep(0.001)

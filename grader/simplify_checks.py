@@ -1,0 +1,155 @@
+"""The checks of the verb `simplify`: the meaning stays, the bounds are met, faults are named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from grader import draws, structure
+from grader.case import Case, normal
+from grader.draws import Inputs
+from grader.verdict import Verdict, excerpt
+from grader.weeks import read
+from week01_uops.interchange import write
+from week01_uops.node import UOp
+
+SIMPLIFY = ("simplify",)
+ARRAY_DRAWS = 4
+DIAGNOSTIC = re.compile(r"^.*?:(\d+):(\d+): ([A-Z]\d{3}) \S", re.MULTILINE)
+
+
+def meaning(case: Case, text: str, inputs: object = None) -> tuple[UOp, UOp]:
+    """Program and result, once the result is known to mean the same."""
+    program = case.program(text)
+    result = case.result(SIMPLIFY, text)
+    fault = structure.interface_fault(program, result)
+    if fault is not None:
+        case.fail(Verdict.WRONG, f"simplify changed the program's interface: {fault}")
+    for some in _many(inputs):
+        case.same_value(program, result, draws.given(program, some), "simplify")
+    if not _at_points(case, program, result, text):
+        _at_arrays(case, program, result, text)
+    return program, result
+
+
+def _many(inputs: Any) -> Sequence[Mapping[int, Any]]:  # noqa: ANN401 - as tests write them
+    if inputs is None:
+        return ()
+    return [inputs] if isinstance(inputs, Mapping) else inputs
+
+
+def _at_points(case: Case, program: UOp, result: UOp, text: str) -> bool:
+    """Compare at thousands of points at once, where the program is one of scalars."""
+    inputs = draws.points(program, draws.generator(case.seed, text))
+    if inputs is None:
+        return False
+    count = next(iter(inputs.values())).size
+    many, simple = draws.lift(program, count), draws.lift(result, count)
+    if many is None or simple is None:
+        return False
+    want, got = case.expected(many, inputs), case.expected(simple, inputs)
+    case.same_arrays(program, inputs, *_level(want, got, count), "simplify")
+    return True
+
+
+def _level(want: Inputs | Any, got: Any, count: int) -> tuple[Any, Any]:  # noqa: ANN401
+    """Both sides with one element for each point: a result may have become a constant."""
+    shape = draws.np.broadcast_to
+    return tuple(
+        tuple(shape(a, (count,)) if a.ndim == 0 else a for a in side) for side in (want, got)
+    )  # type: ignore[return-value]
+
+
+def _at_arrays(case: Case, program: UOp, result: UOp, text: str) -> None:
+    for number in range(ARRAY_DRAWS if draws.parameters(program) else 1):
+        rng = draws.generator(case.seed, text, number)
+        inputs = draws.draw(program, rng, special=number > 0)
+        case.same_value(program, result, inputs, "simplify")
+
+
+def simplifies(
+    case: Case,
+    text: str,
+    to: str | Sequence[str] | None,
+    at_most: int | None,
+    at_most_of: Mapping[str, int],
+    without: Iterable[str],
+    inputs: object,
+) -> None:
+    """The meaning stays, and the result is small enough, or one of the expected graphs."""
+    program, result = meaning(case, text, inputs)
+    fault = structure.bound_fault(result, at_most, at_most_of, without)
+    if fault is not None:
+        case.fail(Verdict.BOUND, f"{fault} after simplify of {structure.size(program)} UOps")
+    if to is None:
+        return
+    texts = [to] if isinstance(to, str) else list(to)
+    wanted = [read(normal(one), case.week) for one in texts]
+    if not any(structure.same_up_to_order(one, result) for one in wanted):
+        listed = "\nor\n".join(excerpt(write(one)) for one in wanted)
+        case.fail(Verdict.BOUND, f"expected simplify to print the graph of\n{listed}")
+
+
+def keeps(case: Case, text: str, ops: Mapping[str, int]) -> None:
+    """The meaning stays, and so do ops whose removal would be wrong for some input."""
+    _, result = meaning(case, text)
+    found = structure.count(result)
+    for name, least in ops.items():
+        if found[name] < least:
+            case.fail(
+                Verdict.WRONG,
+                f"expected at least {least} {name} to stay, got {found[name]}: "
+                "a rule fired that is not right for every input",
+            )
+
+
+def settles(case: Case, text: str) -> None:
+    """A second simplify changes nothing."""
+    case.program(text)
+    once = case.result(SIMPLIFY, text)
+    printed = write(once)
+    twice = case.result(SIMPLIFY, printed)
+    if not structure.same_up_to_order(once, twice):
+        case.fail(
+            Verdict.BOUND,
+            f"a second simplify changed the program again, to\n{excerpt(write(twice))}",
+        )
+
+
+def canonical(case: Case, text: str, to: str | None) -> None:
+    """The text that simplify prints is the canonical one of its program."""
+    case.program(text)
+    printed = case.text(SIMPLIFY, text)
+    wanted = write(case.parse("simplify", printed)) if to is None else to
+    if printed != wanted:
+        rows = zip(printed.splitlines() + [""], wanted.splitlines() + [""], strict=False)
+        pairs = ((n, *row) for n, row in enumerate(rows, 1) if row[0] != row[1])
+        line, got, want = next(pairs, (0, "another end of the text", "one line end"))
+        case.fail(
+            Verdict.PROTOCOL, f"line {line} is not canonical: expected {want!r}, got {got!r}"
+        )
+
+
+def rejects(
+    case: Case, text: str | bytes, code: str, line: int | None, verb: Sequence[str]
+) -> None:
+    """A wrong program is refused, with a diagnostic of that code on that line."""
+    if isinstance(text, bytes):
+        case.evidence.program = text.decode("utf-8", "backslashreplace")
+    answer = case.ask(verb, text)
+    wanted = code.rstrip("x")
+    place = f"{code} on line {line}" if line is not None else code
+    if answer.verdict is Verdict.OK:
+        case.fail(Verdict.ACCEPTED, f"expected {verb[0]} to refuse with {place}, got exit status 0")
+    if answer.verdict is not Verdict.REFUSED:
+        case.fail(answer.verdict, f"expected {verb[0]} to refuse with {place}: {answer.note}")
+    if answer.stdout.strip():
+        case.fail(Verdict.PROTOCOL, "expected nothing on standard output of a refused program")
+    found = [(int(m[1]), m[3]) for m in DIAGNOSTIC.finditer(answer.stderr)]
+    if not any(got.startswith(wanted) and line in (None, at) for at, got in found):
+        listed = ", ".join(f"{got} on line {at}" for at, got in found[:5])
+        case.fail(
+            Verdict.WRONG if found else Verdict.PROTOCOL,
+            f"expected {place}, got {listed or 'no line FILE:LINE:COL: CODE message'}",
+        )
