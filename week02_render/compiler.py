@@ -1,0 +1,106 @@
+"""Week 2's compiler: from elementwise programs with storage to one C translation unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from week01_uops import compiler as week01
+from week01_uops.interface import Artifact, Target, Unsupported
+from week01_uops.node import Op, UOp
+from week01_uops.ops import ELEMENTWISE
+from week01_uops.passes import Dialect, Observer, Pass, Pipeline, on_kernels, rules_pass
+from week01_uops.simplify import SIMPLIFY
+from week02_render.contract import keep_products
+from week02_render.gates import GATES
+from week02_render.kernels import place_temporaries, split_kernels, store_awaited, store_outputs
+from week02_render.linearize import linearize
+from week02_render.lower import ROWS, Row, lower_with
+from week02_render.ops import INTERNAL, LINEAR, OPS
+from week02_render.render import render_c
+
+DIALECT = Dialect("week02", OPS)
+
+
+def scalar_values(node: UOp) -> str | None:
+    """A check of the loop level: inside a kernel, values are scalars."""
+    if node.op in ELEMENTWISE and node.shape:
+        return f"a value has shape {list(node.shape)}"
+    return None
+
+
+TENSOR = Dialect("week02 tensor level", (OPS | INTERNAL) - {LINEAR})
+LOOP = Dialect("loop level", (OPS | INTERNAL) - {LINEAR}, (scalar_values,))
+KERNEL = LOOP | {LINEAR}
+
+KEEPS = Pass(
+    "contract", "tensor", keep_products(frozenset()), TENSOR, "keep shared products out of fma"
+)
+OUTPUTS = Pass("outputs", "tensor", store_outputs, TENSOR, "store each result in its OUTPUT")
+AWAITED = Pass("awaited", "tensor", store_awaited, TENSOR, "store what an AFTER waits for")
+KERNELS = Pass("kernels", "loop", split_kernels, TENSOR, "make each effect the CALL of a kernel")
+TEMPORARIES = Pass(
+    "temporaries", "loop", place_temporaries, TENSOR, "give each ALLOC a place in the workspace"
+)
+LINEARIZE = Pass("linearize", "kernel", on_kernels(linearize), KERNEL, "put nodes in order")
+
+
+def loops(rows: Mapping[Op, Row], leaves: Dialect) -> Pass:
+    """The pass that lowers shaped values to loops by a table of rows."""
+    about = "ask every op for one element, in loops over what is stored"
+    return Pass("loops", "loop", on_kernels(lower_with(rows)), leaves, about)
+
+
+INDICES = rules_pass("indices", "loop", SIMPLIFY + GATES, LOOP, "simplify indices and gates")
+
+COMPILER = (
+    week01.COMPILER.named("week02", DIALECT)
+    .replace_pass("inline", replace(week01.INLINE, leaves=TENSOR))
+    .replace_pass("simplify", replace(week01.SIMPLIFIED, leaves=TENSOR))
+    .insert(
+    KEEPS,
+    OUTPUTS,
+    AWAITED,
+    KERNELS,
+    loops(ROWS, LOOP),
+    TEMPORARIES,
+    INDICES,
+    LINEARIZE,
+    after="simplify",
+)
+)
+
+Renderer = Callable[[UOp], str]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The stable interface over a pipeline and its renderers."""
+
+    pipeline: Pipeline
+    renderers: Mapping[Target, Renderer]
+
+    def simplify(self, program: UOp) -> UOp:
+        """An equal program, simpler, at tensor level."""
+        last = self.pipeline.index("simplify")
+        short = Pipeline(
+            self.pipeline.name, self.pipeline.accepts, self.pipeline.passes[: last + 1]
+        )
+        return short.run(program)
+
+    def compile(
+        self, program: UOp, target: Target = "c", observe: Sequence[Observer] = ()
+    ) -> Artifact:
+        """The source of one translation unit."""
+        if target not in self.renderers:
+            known = ", ".join(self.renderers) or "none"
+            raise Unsupported(f"{self.pipeline.name} compiles to {known}, not to {target}")
+        lowered = self.pipeline.run(program, observe)
+        return Artifact(self.renderers[target](lowered), target)
+
+    def grad(self, program: UOp, wrt: Sequence[int]) -> UOp:
+        """Not before week 9."""
+        raise Unsupported(f"{self.pipeline.name} has no derivatives; they come in week 9")
+
+
+REFERENCE = Reference(COMPILER, {"c": render_c})

@@ -1,0 +1,210 @@
+"""From a program of values to a program of kernels: one CALL for each effect.
+
+    return ADD(a, b)   →   return AFTER(OUTPUT 0, CALL(STORE(PARAM 0, ADD(PARAM 1, PARAM 2)), …))
+
+A kernel's body sees its storage as PARAMs, what it writes first; what it has to wait for stands in
+AFTER around the arguments of its CALL, so that the order of kernels is plain dependence.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from week01_uops.node import Shape, UOp, make, toposort
+from week01_uops.ops import CALL, PARAM, CallArg, ParamArg
+from week01_uops.passes import top_nodes
+from week01_uops.rewrite import Trace
+from week02_render.ops import (
+    AFTER,
+    ALLOC,
+    END,
+    OUTPUT,
+    RANGE,
+    STORAGE,
+    STORE,
+    WORKSPACE,
+    AllocArg,
+    StorageArg,
+    WorkspaceArg,
+    open_ranges,
+    storage_of,
+)
+from week01_uops.dtypes import void
+
+ALIGNMENT = 64
+"""Bytes; the format promises it of every array and of the workspace."""
+
+
+def store_outputs(program: UOp, trace: Trace) -> UOp:
+    """RETURN(v, …) → RETURN(AFTER(OUTPUT 0, STORE(OUTPUT 0, v)), …)."""
+    results = []
+    for slot, value in enumerate(program.src):
+        place = make(OUTPUT, (), StorageArg(slot, value.dtype, value.shape))
+        results.append(make(AFTER, (place, make(STORE, (place, value)))))
+    return program.with_src(tuple(results))
+
+
+def fresh_alloc(slots: Iterator[int], value: UOp) -> UOp:
+    """A new ALLOC that holds a value."""
+    return make(ALLOC, (), AllocArg(next(slots), value.dtype, value.shape))
+
+
+def free_slots(program: UOp) -> Iterator[int]:
+    """The ALLOC slots that a program does not use yet."""
+    used = [node.arg.slot for node in program.toposort() if node.op is ALLOC]
+    return itertools.count(max(used, default=-1) + 1)
+
+
+def store_awaited(program: UOp, trace: Trace) -> UOp:
+    """AFTER(x, v) for a value v → v is stored first, and everybody reads the stored one.
+
+    A value that something waits for has to be computed before it, and not again after it.
+    """
+    awaited = {
+        dep
+        for node in program.toposort()
+        if node.op is AFTER
+        for dep in node.src[1:]
+        if dep.dtype is not void and dep.op is not RANGE and not open_ranges(dep)
+    }
+    slots = free_slots(program)
+    done: dict[UOp, UOp] = {}
+    stores: dict[UOp, UOp] = {}
+    for node in program.toposort() if awaited else ():
+        src = [done[s] for s in node.src]
+        if node.op is AFTER:
+            src[1:] = [stores.get(old, new) for old, new in zip(node.src[1:], src[1:], strict=True)]
+        new = node.with_src(tuple(src))
+        if node in awaited:
+            place = fresh_alloc(slots, new)
+            stores[node] = make(STORE, (place, new))
+            new = make(AFTER, (place, stores[node]))
+        done[node] = new
+    return done.get(program, program)
+
+
+def _inner_effects(program: UOp) -> set[UOp]:
+    """The effects that an END closes loops around, directly or through AFTER."""
+    inner: set[UOp] = set()
+    stack = [node.src[0] for node in program.toposort() if node.op is END]
+    while stack:
+        effect = stack.pop()
+        if effect not in inner:
+            inner.add(effect)
+            if effect.op is AFTER:
+                stack += [s for s in effect.src if s.dtype is void]
+    return inner
+
+
+def _is_kernel(effect: UOp, inner: set[UOp]) -> bool:
+    """A STORE or END to global memory with no loop around it."""
+    if effect.op not in (STORE, END) or effect in inner or open_ranges(effect):
+        return False
+    if effect.op is END:
+        return True
+    place = effect.src[0].place
+    return place is not None and place.space == "MEM"
+
+
+def split_kernels(program: UOp, trace: Trace) -> UOp:
+    """Each effect with no loop around it becomes the CALL of a body over PARAM places."""
+    inner = _inner_effects(program)
+    order = program.toposort()
+    kernels = {node for node in order if _is_kernel(node, inner)}
+    done: dict[UOp, UOp] = {}
+    for node in order:
+        if node in kernels:
+            done[node] = _Body(node, kernels).call(done)
+        else:
+            done[node] = node.with_src(tuple([done[s] for s in node.src]))
+    return done[program]
+
+
+class _Body:
+    """One kernel: its body over PARAMs, the storage behind each, and what it waits for."""
+
+    def __init__(self, effect: UOp, kernels: set[UOp]) -> None:
+        self.effect = effect
+        self.kernels = kernels
+        cone = toposort((effect,), self._sources)
+        written = [storage_of(node.src[0]) for node in cone if node.op is STORE]
+        read = [node for node in cone if _is_argument(node)]
+        self.places = {place: i for i, place in enumerate(dict.fromkeys(written + read))}
+        self.waits: dict[UOp, dict[UOp, None]] = {place: {} for place in self.places}
+        self.cone = cone
+
+    def _sources(self, node: UOp) -> tuple[UOp, ...]:
+        if node is self.effect:
+            return node.src
+        return () if node in self.kernels else node.src
+
+    def call(self, done: dict[UOp, UOp]) -> UOp:
+        """CALL(body, place…), each place AFTER the kernels that must have run."""
+        new: dict[UOp, UOp] = {}
+        for node in self.cone:
+            if node in self.places:
+                new[node] = self._parameter(node)
+            elif node in self.kernels and node is not self.effect:
+                continue
+            elif node.op is AFTER:
+                new[node] = self._after(node, new)
+            else:
+                new[node] = node.with_src(tuple([new[s] for s in node.src]))
+        arguments = [
+            make(AFTER, (place, *[done[w] for w in waits])) if waits else place
+            for place, waits in self.waits.items()
+        ]
+        body = new[self.effect]
+        return make(CALL, (body, *arguments), CallArg(kernel_name(body)))
+
+    def _parameter(self, storage: UOp) -> UOp:
+        bounds = storage.arg.range if storage.op is PARAM else None
+        slot = self.places[storage]
+        return make(PARAM, (), ParamArg(slot, storage.dtype, storage.shape, bounds))
+
+    def _after(self, node: UOp, new: dict[UOp, UOp]) -> UOp:
+        awaited = [dep for dep in node.src[1:] if dep in self.kernels]
+        if awaited and node.src[0] not in self.kernels:
+            base = storage_of(node.src[0])
+            keep = self.waits[base if base in self.waits else next(iter(self.waits))]
+            keep.update(dict.fromkeys(awaited))
+        kept = [new[dep] for dep in node.src[1:] if dep not in self.kernels]
+        first = new[node.src[0]]
+        return make(AFTER, (first, *kept)) if kept else first
+
+
+def _is_argument(node: UOp) -> bool:
+    return node.op in STORAGE and (node.place is not None and node.place.space == "MEM")
+
+
+def kernel_name(body: UOp) -> str:
+    """A readable name: what the kernel's busiest op is, and the shape that it writes."""
+    last = body
+    while last.op is not STORE:
+        last = last.src[0]
+    shape: Shape = last.src[0].shape
+    busiest = next(
+        (node.op.name for node in reversed(toposort((last.src[1],))) if node.op.arity[1] > 1 << 20),
+        last.src[1].op.name,
+    )
+    return "_".join([busiest.lower(), "x".join(map(str, shape)) or "scalar"])
+
+
+def place_temporaries(program: UOp, trace: Trace) -> UOp:
+    """Each ALLOC of the program → WORKSPACE at an offset of its own."""
+    offset = 0
+    done: dict[UOp, UOp] = {}
+    for node in top_nodes(program):
+        if node.op is ALLOC:
+            done[node] = make(WORKSPACE, (), WorkspaceArg(offset, node.dtype, node.shape))
+            offset += aligned(node.size * node.dtype.bits // 8)
+        else:
+            new = tuple([done.get(s, s) for s in node.src])
+            done[node] = node.with_src(new)
+    return done[program]
+
+
+def aligned(size: int) -> int:
+    """The least multiple of the alignment that holds so many bytes, and one at least."""
+    return max(1, -(-size // ALIGNMENT)) * ALIGNMENT

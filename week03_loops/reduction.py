@@ -1,0 +1,122 @@
+"""Reductions: from axes to loops, and from loops to accumulators.
+
+    REDUCE(x, axes n)[at]  →  REDUCE(x[k…, at], k…)                                    (lower)
+    REDUCE(v, k…)          →  acc ← identity; for k…: acc ← op(acc, v); LOAD(acc)   (accumulate)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Generator
+
+from week01_uops.dtypes import DType, bfloat16, float16, float32
+from week01_uops.node import UOp, const, make
+from week01_uops.ops import CAST
+from week01_uops.rewrite import Trace
+from week02_render.lower import Element, Lowering
+from week02_render.ops import AFTER, ALLOC, END, LOAD, RANGE, STORE, AllocArg, open_ranges
+from week03_loops.ops import REDUCE, ReduceArg, identity
+
+
+def element(state: Lowering, e: Element) -> Generator[Element, UOp, UOp]:
+    """The element of a REDUCE: its source's, reduced over new loops or over its own."""
+    x, *own = e.node.src
+    ranges = []
+    for item in own:
+        ranges.append((yield Element(item, ())))
+    axes: int = e.node.arg.axes
+    if axes:
+        outside = frozenset().union(*map(open_ranges, (*e.at, *([e.gate] if e.gate else []))))
+        ranges = list(state.shared_ranges(x.shape[:axes], outside))
+    value = yield Element(x, (*ranges[:axes], *e.at), e.gate)
+    loops = [r for r in ranges if r.op is RANGE]
+    return make(REDUCE, (value, *loops), ReduceArg(e.node.arg.op, 0)) if loops else value
+
+
+def accumulator_dtype(dtype: DType) -> DType:
+    """What a reduction accumulates in: float32 for the 16-bit floats, else the dtype itself."""
+    return float32 if dtype in (float16, bfloat16) else dtype
+
+
+def accumulate(body: UOp, trace: Trace) -> UOp:
+    """Each REDUCE of a kernel body → a register, its loops, and a LOAD.
+
+    Reductions over the same loops of which none needs another share one nest.
+    """
+    order = body.toposort()
+    level = _levels(order)
+    groups: dict[tuple[object, ...], list[UOp]] = defaultdict(list)
+    for node in order:
+        if node.op is REDUCE:
+            groups[node.src[1:], open_ranges(node), level[node]].append(node)
+    group_of = {node: members for members in groups.values() for node in members}
+    slots = itertools.count(max((n.arg.slot for n in order if n.op is ALLOC), default=-1) + 1)
+    return _Accumulate(group_of, slots).run(body)
+
+
+def _levels(order: list[UOp]) -> dict[UOp, int]:
+    """How many reductions, one inside or behind the other, a node needs."""
+    level: dict[UOp, int] = {}
+    for node in order:
+        below = max((level[s] for s in node.src), default=0)
+        level[node] = below + (node.op is REDUCE)
+    return level
+
+
+class _Accumulate:
+    def __init__(self, group_of: dict[UOp, list[UOp]], slots: itertools.count[int]) -> None:
+        self.group_of = group_of
+        self.slots = slots
+        self.done: dict[UOp, UOp] = {}
+
+    def run(self, body: UOp) -> UOp:
+        """Rebuild bottom-up; the first member of a group to be reached builds the whole nest."""
+        stack = [body]
+        done = self.done
+        while stack:
+            node = stack[-1]
+            members = self.group_of.get(node, [node])
+            missing = [s for m in members for s in m.src if s not in done]
+            if node in done:
+                stack.pop()
+            elif missing:
+                stack += missing[::-1]
+            elif node.op is REDUCE:
+                self._nest(members)
+            else:
+                done[node] = node.with_src(tuple([done[s] for s in node.src]))
+        return done[body]
+
+    def _nest(self, members: list[UOp]) -> None:
+        done = self.done
+        ranges = tuple([done[r] for r in members[0].src[1:]])
+        outer = sorted(open_ranges(members[0]), key=lambda r: r.arg.id)
+        outer = [done.get(r, r) for r in outer]
+        places = [self._register(m.dtype) for m in members]
+        effect: UOp | None = None
+        for member, place in zip(members, places, strict=True):
+            update = self._update(member, place, outer, ranges)
+            effect = update if effect is None else make(AFTER, (update, effect))
+        assert effect is not None
+        end = make(END, (effect, *ranges))
+        for member, place in zip(members, places, strict=True):
+            total = make(LOAD, (make(AFTER, (place, end)),))
+            same = total.dtype is member.dtype
+            done[member] = total if same else make(CAST, (total,), member.dtype)
+
+    def _register(self, dtype: DType) -> UOp:
+        arg = AllocArg(next(self.slots), accumulator_dtype(dtype), (), "REG")
+        return make(ALLOC, (), arg)
+
+    def _update(
+        self, member: UOp, place: UOp, outer: list[UOp], ranges: tuple[UOp, ...]
+    ) -> UOp:
+        op = member.arg.op
+        start = make(AFTER, (place, *outer)) if outer else place
+        initial = make(STORE, (start, const(identity(op, place.dtype), place.dtype)))
+        inside = make(AFTER, (place, initial, *ranges))
+        value = self.done[member.src[0]]
+        if value.dtype is not place.dtype:
+            value = make(CAST, (value,), place.dtype)
+        return make(STORE, (inside, make(op, (make(LOAD, (inside,)), value))))
