@@ -47,7 +47,7 @@ def _zero(dtype: DType) -> UOp:
 
 
 def constant_right(node: UOp) -> UOp | None:
-    """C ∘ x → x ∘ c for a commuting op ∘ and a constant c."""
+    """Swap c ∘ x → x ∘ c for a commuting op ∘ and a constant c."""
     left, right = node.src
     swaps = left.op is CONST and right.op is not CONST
     return node.with_src((right, left)) if swaps else None

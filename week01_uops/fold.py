@@ -51,12 +51,12 @@ def to_dtype(value: Any, dtype: DType) -> Value:  # noqa: ANN401
 
 
 def add(dtype: DType, x: Any, y: Any) -> Value:  # noqa: ANN401
-    """X + y; inf − inf is NaN."""
+    """The sum x + y; inf − inf is NaN."""
     return to_dtype(x + y, dtype)
 
 
 def multiply(dtype: DType, x: Any, y: Any) -> Value:  # noqa: ANN401
-    """X · y, of bools their conjunction; 0 · inf is NaN."""
+    """The product x · y, of bools their conjunction; 0 · inf is NaN."""
     return to_dtype(x * y, dtype)
 
 
@@ -77,7 +77,7 @@ def quotient(dtype: DType, x: int, y: int) -> Value:
 
 
 def remainder(dtype: DType, x: int, y: int) -> Value:
-    """X − y·⌊x / y⌋, with x mod 0 = x."""
+    """The rest x − y·⌊x / y⌋, with x mod 0 = x."""
     return dtype.wrap(floormod(x, y))
 
 
@@ -102,7 +102,7 @@ def log2(dtype: DType, x: float) -> Value:
 
 
 def cast(dtype: DType, x: Any) -> Value | None:  # noqa: ANN401
-    """X in another dtype; None for a float that no integer of the dtype is the truncation of."""
+    """CAST of x; None for a float whose integer part is not of the dtype."""
     if dtype.kind == "bool":
         return bool(x != 0)
     if dtype.is_float:
@@ -115,7 +115,7 @@ def cast(dtype: DType, x: Any) -> Value | None:  # noqa: ANN401
 
 
 def _round_integer(x: int, dtype: DType) -> float:
-    """X rounded once: a tail beyond a double's bits is folded into a sticky last bit."""
+    """The integer x rounded once: what is cut off stays as a sticky last bit."""
     spare = max(abs(x).bit_length() - dtype.precision - 2, 0)
     head, tail = divmod(abs(x), 1 << spare)
     magnitude = dtype.round(math.ldexp(head | (tail != 0), spare))

@@ -14,7 +14,7 @@ import math
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -270,6 +270,20 @@ def recursive(
                 if below is not node and found(below) is missing:
                     compute(below)
         return compute(node)
+
+    return prop
+
+
+def memoized(rule: Callable[[UOp], T]) -> Callable[[UOp], T]:
+    """Keep the value of `rule` in the node; unlike `recursive`, of the node asked for alone."""
+
+    def prop(node: UOp) -> T:
+        if node._memo is None:
+            node._memo = {}
+        if prop not in node._memo:
+            node._memo[prop] = rule(node)
+        value: T = node._memo[prop]
+        return value
 
     return prop
 
