@@ -128,16 +128,17 @@ class _Body:
         self.effect = effect
         self.kernels = kernels
         cone = toposort((effect,), self._sources)
-        written = [storage_of(node.src[0]) for node in cone if node.op is STORE]
+        written = [storage_of(n.src[0]) for n in cone if n.op is STORE and self._own(n)]
         read = [node for node in cone if _is_argument(node)]
         self.places = {place: i for i, place in enumerate(dict.fromkeys(written + read))}
         self.waits: dict[UOp, dict[UOp, None]] = {place: {} for place in self.places}
         self.cone = cone
 
+    def _own(self, node: UOp) -> bool:
+        return node is self.effect or node not in self.kernels
+
     def _sources(self, node: UOp) -> tuple[UOp, ...]:
-        if node is self.effect:
-            return node.src
-        return () if node in self.kernels else node.src
+        return node.src if self._own(node) else ()
 
     def call(self, done: dict[UOp, UOp]) -> UOp:
         """CALL(body, place…), each place AFTER the kernels that must have run."""
@@ -145,7 +146,7 @@ class _Body:
         for node in self.cone:
             if node in self.places:
                 new[node] = self._parameter(node)
-            elif node in self.kernels and node is not self.effect:
+            elif not self._own(node):
                 continue
             elif node.op is AFTER:
                 new[node] = self._after(node, new)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from week01_uops import compiler as week01
 from week01_uops.passes import Dialect, Pass
 from week02_render import compiler as week02
 from week02_render.ops import LINEAR
@@ -32,9 +29,7 @@ PLAN = Pass(
 )
 
 COMPILER = (
-    week03.COMPILER.named("week04", DIALECT)
-    .replace_pass("inline", replace(week01.INLINE, leaves=TENSOR))
-    .replace_pass("simplify", replace(week03.SIMPLIFIED, leaves=TENSOR))
+    week03.COMPILER.extend("week04", DIALECT, {week03.TENSOR: TENSOR})
     .insert(STAGE_ALL, FUSE, STORE_STAGES, after="awaited")
     .replace_pass("temporaries", MERGE, PLAN)
 )

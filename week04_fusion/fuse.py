@@ -56,21 +56,24 @@ class Demand:
     Attributes:
         nest: the STORE or STAGE that is filled.
         at: the indices, in terms of the nest's ranges.
-        loops: the loops open there, outermost first.
+        loops: the loops down to the one where the element is computed, outermost first.
     """
 
     nest: UOp
     at: Indices
     loops: tuple[UOp, ...]
 
-    def depth(self) -> int:
-        """How many of the loops are open where the element is computed."""
-        needed = frozenset().union(*map(open_ranges, self.at))
-        return max((k for k, r in enumerate(self.loops, 1) if r in needed), default=0)
-
+    @property
     def evaluations(self) -> int:
-        """Iterations of the loops down to the one where the element is computed."""
-        return math.prod(r.arg.size for r in self.loops[: self.depth()])
+        """Iterations of the loops."""
+        return math.prod(r.arg.size for r in self.loops)
+
+
+def demand(nest: UOp, at: Indices, loops: tuple[UOp, ...]) -> Demand:
+    """A demand inside some loops: it is met in the innermost that its indices depend on."""
+    needed = frozenset().union(*map(open_ranges, at))
+    depth = max((k for k, r in enumerate(loops, 1) if r in needed), default=0)
+    return Demand(nest, at, loops[:depth])
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Case:
     @property
     def traffic(self) -> float:
         """The price, in operations, of writing the elements and reading them in each nest."""
-        readers = len({demand.nest for demand in self.demands})
+        readers = len({d.nest for d in self.demands})
         return ACCESS * self.value.size * (1 + readers)
 
 
@@ -245,16 +248,16 @@ class _Round:
         for value in values:
             whole = _nest(nest, shape)
             at = whole.at if value.shape else ()
-            self._want(value, Demand(nest, at, whole.loops))
+            self._want(value, demand(nest, at, whole.loops))
 
-    def _want(self, node: UOp, demand: Demand) -> None:
-        self.demands.setdefault(node, {})[demand] = None
+    def _want(self, node: UOp, wish: Demand) -> None:
+        self.demands.setdefault(node, {})[wish] = None
 
     def _decide(self, stage: UOp, wanted: tuple[Demand, ...]) -> None:
         value = stage.src[0]
         stored = any(d.nest.op is STORE and d.nest.src[0].op is OUTPUT and d.nest.src[1] is stage
                      for d in wanted)
-        total = sum(d.evaluations() for d in wanted)
+        total = sum(d.evaluations for d in wanted)
         case = Case(value, wanted, total, self.work[value], stored, value in self.constant)
         rule = next(rule for rule in FUSION if rule.applies(case))
         self.decisions[stage] = rule, case
@@ -262,15 +265,15 @@ class _Round:
             self.cost += ACCESS * total
             self._fill(stage, value.shape, (value,))
         else:
-            for demand in wanted:
-                self._want(value, demand)
+            for wish in wanted:
+                self._want(value, wish)
 
     def _pass_on(self, node: UOp, wanted: tuple[Demand, ...]) -> None:
         if node.op in COMPUTED:
             each = SLOW.get(node.op, 1.0)
-            self.cost += each * sum(d.evaluations() for d in wanted)
-        for demand in wanted:
-            for source, wanted_there in _sources(node, demand):
+            self.cost += each * sum(d.evaluations for d in wanted)
+        for wish in wanted:
+            for source, wanted_there in _sources(node, wish):
                 self._want(source, wanted_there)
 
 
@@ -279,19 +282,19 @@ def _nest(nest: UOp, shape: tuple[int, ...]) -> Demand:
     outer = sorted(open_ranges(nest), key=lambda r: r.arg.id)
     first = max((r.arg.id + 1 for r in outer), default=0)
     at = tuple(loop(first + k, size) for k, size in enumerate(shape))
-    return Demand(nest, at, (*outer, *at))
+    return demand(nest, at, (*outer, *at))
 
 
 def _sources(node: UOp, d: Demand) -> list[tuple[UOp, Demand]]:
     """What a demand of one node's element demands of the node's sources."""
     if node.op in INDEX_MAPS:
         at, _ = INDEX_MAPS[node.op](node, d.at)
-        return [(node.src[0], Demand(d.nest, at, d.loops))]
+        return [(node.src[0], demand(d.nest, at, d.loops))]
     if node.op is REDUCE:
         return [(node.src[0], _reduced(node, d))]
     if node.op in COMPUTED:
         return [
-            (s, Demand(d.nest, broadcast_indices(d.at, s.shape, node.shape), d.loops))
+            (s, demand(d.nest, broadcast_indices(d.at, s.shape, node.shape), d.loops))
             for s in node.src
         ]
     if node.op is INDEX:
@@ -300,7 +303,7 @@ def _sources(node: UOp, d: Demand) -> list[tuple[UOp, Demand]]:
         return _staged(node, d)
     if node.op in (LOAD, AFTER):
         gates = [s for s in node.src[1:] if not s.shape or s.shape == node.shape]
-        inside = [(s, Demand(d.nest, d.at if s.shape else (), d.loops)) for s in gates]
+        inside = [(s, demand(d.nest, d.at if s.shape else (), d.loops)) for s in gates]
         return [(node.src[0], d), *inside]
     return []
 
@@ -321,13 +324,13 @@ def _reduced(node: UOp, d: Demand) -> Demand:
     Reductions of one level and shape share their loops; those of different levels run one after
     the other.
     """
-    outer = d.loops[: d.depth()]
+    outer = d.loops
     axes: int = node.arg.axes
     if not axes:
-        return Demand(d.nest, d.at, (*outer, *node.src[1:]))
+        return demand(d.nest, d.at, (*outer, *node.src[1:]))
     first = LEVEL * _level(node)
     ranges = tuple(loop(first + k, size) for k, size in enumerate(node.src[0].shape[:axes]))
-    return Demand(d.nest, (*ranges, *d.at), (*outer, *ranges))
+    return demand(d.nest, (*ranges, *d.at), (*outer, *ranges))
 
 
 def _indexed(node: UOp, d: Demand) -> list[tuple[UOp, Demand]]:
@@ -337,14 +340,14 @@ def _indexed(node: UOp, d: Demand) -> list[tuple[UOp, Demand]]:
     found: list[tuple[UOp, Demand]] = []
     for item in node.src[1:]:
         inner = (rest.pop(0),) if item.shape else ()
-        found.append((item, Demand(d.nest, inner, d.loops)))
+        found.append((item, demand(d.nest, inner, d.loops)))
         at.append(inner[0] if inner else next(iter(open_ranges(item)), ZERO))
-    found.append((node.src[0], Demand(d.nest, (*at, *rest), d.loops)))
+    found.append((node.src[0], demand(d.nest, (*at, *rest), d.loops)))
     return found
 
 
 def _staged(node: UOp, d: Demand) -> list[tuple[UOp, Demand]]:
     """A STAGE over loops of the program itself."""
     x, *ranges = node.src
-    inner = Demand(d.nest, d.at[len(ranges) :], (*d.loops[: d.depth()], *ranges))
+    inner = demand(d.nest, d.at[len(ranges) :], (*d.loops, *ranges))
     return [(x, inner)]
