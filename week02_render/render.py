@@ -1,0 +1,182 @@
+"""From a program of kernels to one C translation unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from week01_uops.errors import CompilerError
+from week01_uops.node import UOp
+from week01_uops.ops import CALL, PARAM, RETURN, parameters
+from week01_uops.passes import top_nodes
+from week01_uops.rewrite import Trace
+from week02_render.c_kernel import C, Kernel, Tables
+from week02_render.c_prelude import helpers
+from week02_render.c_types import STORAGE_TYPE
+from week02_render.linearize import linearize
+from week02_render.ops import AFTER, BUFFER, OUTPUT, STORE, WORKSPACE, storage_of
+
+HEADERS = "#include <stddef.h>\n#include <stdint.h>\n"
+
+
+def render_c(program: UOp, *, checked: bool = False, tables: Tables = C) -> str:
+    """The translation unit of a program of kernels, RETURN(AFTER(OUTPUT 0, CALL(…)), …).
+
+    It exports `void program(void *const *inputs, void *const *outputs)`, and for a program with
+    WORKSPACE also `size_t program_workspace(void)`; `program` then takes `void *workspace` too.
+
+    Raises:
+        CompilerError: the program holds something that has no C text.
+    """
+    return _Unit(program, checked, tables).text()
+
+
+@dataclass
+class Function:
+    """A kernel's function: its name and body, and how its calls use it.
+
+    Attributes:
+        aliased: slots whose argument shares storage with another argument of some call.
+    """
+
+    name: str
+    body: UOp
+    slots: dict[int, UOp]
+    written: frozenset[int]
+    aliased: set[int] = field(default_factory=set)
+
+
+class _Unit:
+    """A translation unit being written."""
+
+    def __init__(self, program: UOp, checked: bool, tables: Tables) -> None:
+        if program.op is not RETURN:
+            raise CompilerError(f"expected a program (RETURN), got {program!r}")
+        self.program = program
+        self.checked = checked
+        self.tables = tables
+        self.functions: dict[UOp, Function] = {}
+        self.calls: list[UOp] = []
+        self.buffers: dict[UOp, str] = {}
+        self.workspace = 0
+        for node in top_nodes(program):
+            self._collect(node)
+
+    def _collect(self, node: UOp) -> None:
+        if node.op is CALL:
+            function = self._function(node)
+            storages = [storage_of(a) for a in node.src[1:]]
+            function.aliased |= _aliased(storages, function.written)
+            self.calls.append(node)
+        elif node.op is BUFFER:
+            self.buffers[node] = f"buffer{len(self.buffers)}"
+        elif node.op is WORKSPACE:
+            end = node.arg.offset + node.size * node.dtype.bits // 8
+            self.workspace = max(self.workspace, end, 1)
+        elif node.op not in (PARAM, OUTPUT, AFTER, RETURN):
+            raise CompilerError(f"expected a program of kernels (CALLs), got {node!r} outside them")
+
+    def _function(self, node: UOp) -> Function:
+        body = node.src[0]
+        if body not in self.functions:
+            name = _identifier(f"k{len(self.functions)}", node.arg and node.arg.name)
+            linear = linearize(body, Trace())
+            written = {
+                base.arg.slot
+                for n in linear.src
+                if n.op is STORE and (base := storage_of(n.src[0])).op is PARAM
+            }
+            self.functions[body] = Function(name, linear, parameters(body), frozenset(written))
+        return self.functions[body]
+
+    def text(self) -> str:
+        """The whole unit."""
+        parts = [*self._buffers(), *map(self._kernel, self.functions.values()), self._program()]
+        body = "\n".join(parts)
+        return "\n".join(part for part in (HEADERS, helpers(body), body) if part)
+
+    def _buffers(self) -> Iterator[str]:
+        for node, name in self.buffers.items():
+            c_type = STORAGE_TYPE[node.dtype]
+            yield f"static {c_type} {name}[{max(node.size, 1)}] __attribute__((aligned(64)));\n"
+
+    def _kernel(self, function: Function) -> str:
+        names = {node: f"p{slot}" for slot, node in function.slots.items()}
+        kernel = Kernel(self.tables, function.body.src, function.name, self.checked, names=names)
+        lines = kernel.write()
+        parameters = ", ".join(_parameter(function, s) for s in range(_count(function)))
+        return "\n".join(
+            [
+                f"/* {_about(function)} */",
+                f"static __attribute__((noinline)) void {function.name}({parameters or 'void'}) {{",
+                *lines,
+                "}\n",
+            ]
+        )
+
+    def _program(self) -> str:
+        lines = []
+        extra = ""
+        if self.workspace:
+            lines.append(f"size_t program_workspace(void) {{\n    return {self.workspace};\n}}\n")
+            extra = ", void *workspace"
+        lines.append(f"void program(void *const *inputs, void *const *outputs{extra}) {{")
+        for call in self.calls:
+            arguments = ", ".join(self._argument(storage_of(a)) for a in call.src[1:])
+            lines.append(f"    {self.functions[call.src[0]].name}({arguments});")
+        return "\n".join([*lines, "}\n"])
+
+    def _argument(self, storage: UOp) -> str:
+        if storage.op is PARAM:
+            return f"inputs[{storage.arg.slot}]"
+        if storage.op is OUTPUT:
+            return f"outputs[{storage.arg.slot}]"
+        if storage.op is WORKSPACE:
+            return f"(void *)((char *)workspace + {storage.arg.offset})"
+        return self.buffers[storage]
+
+
+def _count(function: Function) -> int:
+    return max(function.slots, default=-1) + 1
+
+
+def _parameter(function: Function, slot: int) -> str:
+    """One parameter; of a slot that the body does not use, a pointer to nothing."""
+    if slot not in function.slots:
+        return f"const void *p{slot}"
+    const = "" if slot in function.written else "const "
+    restrict = "" if slot in function.aliased else "restrict "
+    return f"{const}{STORAGE_TYPE[function.slots[slot].dtype]} *{restrict}p{slot}"
+
+
+def _about(function: Function) -> str:
+    def describe(slots: list[int]) -> str:
+        nodes = [(slot, function.slots[slot]) for slot in slots]
+        return ", ".join(f"p{slot} {n.dtype}{list(n.shape)}" for slot, n in nodes)
+
+    read = describe([s for s in sorted(function.slots) if s not in function.written])
+    return f"{function.name}: {read} -> {describe(sorted(function.written))}"
+
+
+def _identifier(prefix: str, name: str | None) -> str:
+    cleaned = re.sub(r"\W+", "_", name or "", flags=re.ASCII).strip("_")[:40]
+    return f"{prefix}_{cleaned}" if cleaned else prefix
+
+
+def _aliased(storages: list[UOp], written: frozenset[int]) -> set[int]:
+    """Slots that share storage with another slot, one of them written."""
+    found: set[int] = set()
+    for slot in written:
+        for other, storage in enumerate(storages):
+            if other != slot and _overlap(storages[slot], storage):
+                found |= {slot, other}
+    return found
+
+
+def _overlap(a: UOp, b: UOp) -> bool:
+    if a.op is not WORKSPACE or b.op is not WORKSPACE:
+        return a is b
+    first, second = sorted((a, b), key=lambda n: n.arg.offset)
+    end = first.arg.offset + first.size * first.dtype.bits // 8
+    return bool(second.arg.offset < end)
