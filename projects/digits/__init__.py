@@ -1,0 +1,1 @@
+"""Handwritten digits: a classifier trained with PyTorch, exported, and run as a program."""
