@@ -2,7 +2,8 @@
 
 Keys of a record (all JSON): id, test, sentence, week, submission (a folder or null), seed, check,
 arguments, sent, verdict, message, program, verb, command, result, stderr, difference (output, index,
-expected, got, count, total, note; or null), inputs (by slot), expected, got (arrays), shrunk.
+expected, got, count, total, note; or null), inputs (by slot), expected, got (arrays), shrunk,
+shrunk_check, shrunk_arguments, and once stored, file (where the program lies).
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def record(failure: SpecFailure, *, week: int, seed: int, submission: Path | Non
         "expected": encode(list(evidence.expected)) if keep else None,
         "got": encode(list(evidence.got)) if keep else None,
         "shrunk": evidence.shrunk,
+        "shrunk_check": evidence.shrunk_check,
+        "shrunk_arguments": encode(dict(evidence.shrunk_arguments)),
     }
 
 
@@ -72,7 +75,7 @@ def _parts(kept: Record, lines: int) -> Iterator[str]:
     if kept["stderr"]:
         yield from _block("standard error", kept["stderr"], 10)
     if kept["command"]:
-        yield f"run: {kept['command']} < program.uop"
+        yield f"run: {kept['command']} < {kept.get('file', 'program.uop')}"
     yield f"again: grader repro {kept['id']}"
 
 
@@ -93,15 +96,24 @@ def state_folder(given: Path | None = None) -> Path:
     return Path(home) / "grader" if home else Path(".grader")
 
 
-def store(kept: Record, state: Path) -> Path:
-    """Write a record; the file appears whole or not at all."""
-    folder = state / "failures"
+def store(kept: Record, state: Path) -> Record:
+    """Write a record and its program, whole or not at all; the record with the program's path."""
+    folder = (state / "failures").resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{kept['id']}.json"
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(json.dumps(kept, indent=1))
+    if not (ignore := state / ".gitignore").exists():
+        ignore.write_text("*\n")
+    sent = folder / f"{kept['id']}.uop"
+    kept = kept | {"file": str(sent)}
+    write_whole(sent, kept["program"])
+    write_whole(folder / f"{kept['id']}.json", json.dumps(kept, indent=1))
+    return kept
+
+
+def write_whole(path: Path, content: str) -> None:
+    """Put a file in place at once, so that no reader ever sees half of it."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial.write_text(content, encoding="utf-8", errors="surrogateescape")
     partial.replace(path)
-    return path
 
 
 def find(name: str, state: Path) -> Record:

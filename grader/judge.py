@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from grader import simplify_checks
+from grader import run_checks, simplify_checks
 from grader.case import Case, normal
 from grader.subject import Subject
 from grader.verdict import Evidence
@@ -100,3 +100,44 @@ class Judge:
         sent = text if raw or isinstance(text, bytes) else normal(text)
         case = self._case("rejects", sent, code=code, line=line, verb=verb, raw=True)
         simplify_checks.rejects(case, sent, code, line, verb.split())
+
+    def runs(
+        self,
+        text: str,
+        inputs: Mapping[int, Any] | Sequence[Mapping[int, Any]] | None = None,
+        *,
+        draws: int = 3,
+        tolerance: float | None = None,
+        special: bool = True,
+    ) -> None:
+        """`compile --target c` gives C that builds, runs, and returns the oracle's values.
+
+        Args:
+            text: the program.
+            inputs: {slot: number or nested list}, or several such; drawn if not given.
+            draws: how many draws of ordinary numbers.
+            tolerance: relative, for floats; else a bound that follows from the program.
+            special: one more draw, with infinities, NaN and extremes strewn in.
+        """
+        kept = {"inputs": inputs, "draws": draws, "tolerance": tolerance, "special": special}
+        case = self._case("runs", text, **kept)
+        run_checks.runs(case, normal(text), inputs, draws, tolerance, special)
+
+    def emits(
+        self,
+        text: str,
+        *,
+        kernels_at_most: int | None = None,
+        contains: Sequence[str] = (),
+        without: Sequence[str] = (),
+    ) -> None:
+        """The C builds and meets what is counted on its text, comments and strings left out.
+
+        Args:
+            text: the program.
+            kernels_at_most: loop nests: loops that stand in no other loop.
+            contains, without: regular expressions.
+        """
+        kept: dict[str, Any] = {"kernels_at_most": kernels_at_most}
+        kept |= {"contains": list(contains), "without": list(without)}
+        run_checks.emits(self._case("emits", text, **kept), normal(text), **kept)

@@ -15,6 +15,7 @@ import pytest
 from grader import failures
 from grader.judge import Judge
 from grader.sandbox import Limits
+from grader.smaller import smaller
 from grader.subject import Subject, SubprocessCompiler, reference
 from grader.submission import Submission, SubmissionFault, load
 from grader.verdict import SpecFailure
@@ -32,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=0, help="of the random inputs (default: 0)")
     group.addoption("--state", metavar="DIR", type=Path, help="where failures are kept")
     group.addoption("--no-shrink", action="store_true", help="do not look for smaller programs")
+    group.addoption("--built", action="store_true", help="do not build the submission again")
     group.addoption("--verb-timeout", metavar="S", type=float, help="seconds for one answer")
 
 
@@ -40,9 +42,16 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.getoption("--submission")
     try:
         found = None if folder is None else load(config.invocation_params.dir / folder)
+        if found is not None and not (config.getoption("--built") or _is_worker(config)):
+            found.prepare()
     except SubmissionFault as fault:
         raise pytest.UsageError(str(fault)) from None
     config.stash[SUBMISSION] = found
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    """Whether pytest-xdist started this process, after the first one has built."""
+    return hasattr(config, "workerinput")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -122,6 +131,9 @@ def pytest_runtest_makereport(
 def _keep(item: pytest.Item, failure: SpecFailure) -> failures.Record:
     config = item.config
     submission = config.stash[SUBMISSION]
+    claims = getattr(item, "funcargs", {}).get("judge")
+    if claims is not None and not config.getoption("--no-shrink"):
+        smaller(claims, failure)
     kept = failures.record(
         failure,
         week=dict(item.user_properties).get("week", 0),
@@ -129,8 +141,7 @@ def _keep(item: pytest.Item, failure: SpecFailure) -> failures.Record:
         submission=None if submission is None else submission.folder,
     )
     kept |= {"test": item.nodeid, "sentence": sentence(item)}
-    failures.store(kept, failures.state_folder(config.getoption("--state")))
-    return kept
+    return failures.store(kept, failures.state_folder(config.getoption("--state")))
 
 
 def sentence(item: pytest.Item) -> str:

@@ -7,6 +7,7 @@ process, through the same reader and writer, so that both are judged on what the
 from __future__ import annotations
 
 import shlex
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +151,7 @@ class InProcess:
         self.name = name
 
     def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
-        """Read, call, write; whatever else is raised is our own fault, and crashes the test."""
+        """Read, call, write; what is raised beside ProgramErrors is our own fault."""
         try:
             return Answer(Verdict.OK, self._call(verb, read(text, self.week)), "")
         except ReadErrors as errors:
@@ -159,6 +160,9 @@ class InProcess:
             return Answer(Verdict.REFUSED, "", f"<stdin>:1:1: {error}")
         except Unsupported as error:
             return Answer(Verdict.UNSUPPORTED, "", str(error), str(error))
+        except Exception as error:  # a fault of the reference must not end the run
+            why = f"{type(error).__name__}: {error}"
+            return Answer(Verdict.GRADER, "", traceback.format_exc(), why)
 
     def _call(self, verb: Sequence[str], program: UOp) -> str:
         if verb[0] == "simplify":

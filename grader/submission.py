@@ -42,6 +42,7 @@ class Submission:
         folder: where its commands run.
         build: a command that must succeed once before judging; empty if there is none.
         compiler: the command that answers verbs.
+        requires: folders beside this one that its commands read.
         seconds: for one answer; `build_seconds` for the build.
     """
 
@@ -51,6 +52,7 @@ class Submission:
     weeks: tuple[int, ...]
     compiler: tuple[str, ...]
     build: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
     seconds: float = 10.0
     build_seconds: float = 120.0
 
@@ -107,6 +109,7 @@ class _Reader:
             self.weeks(),
             self.words("compiler"),
             self.words("build", optional=True),
+            self.words("requires", optional=True),
             times.get("verb", Submission.seconds),
             times.get("build", Submission.build_seconds),
         )

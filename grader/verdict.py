@@ -65,7 +65,7 @@ class Evidence:
         result: what the compiler printed.
         stderr: what it, or the C compiler, wrote to standard error.
         inputs: arrays by slot; `expected` and `got` the outputs' arrays.
-        shrunk: the smallest program found that fails in the same way.
+        shrunk: the smallest program found that fails in the same way, and the check that it fails.
     """
 
     check: str = ""
@@ -81,6 +81,8 @@ class Evidence:
     got: tuple[Any, ...] = ()
     difference: Difference | None = None
     shrunk: str | None = None
+    shrunk_check: str = ""
+    shrunk_arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 class SpecFailure(AssertionError):

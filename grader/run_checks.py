@@ -1,0 +1,128 @@
+"""The checks of the verb `compile`: the C builds, and gives the oracle's values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from grader import draws, run_c
+from grader.case import Case
+from grader.draws import Inputs
+from grader.run_c import RunFault
+from grader.verdict import Verdict
+from week01_uops.node import UOp
+from week02_render.ops import BUFFER
+
+COMPILE = ("compile", "--target", "c")
+
+
+def runs(
+    case: Case,
+    text: str,
+    inputs: Any,  # noqa: ANN401 - as tests write them
+    draws_wanted: int,
+    tolerance: float | None,
+    special: bool,
+) -> None:
+    """The compiled program returns the oracle's values for every draw."""
+    program = case.program(text)
+    calls = _calls(case, program, text, inputs, draws_wanted, special)
+    wanted = [case.expected(program, call) for call in calls]
+    library = _built(case, text)
+    for call, want, got in zip(calls, wanted, _run(case, library, program, calls), strict=True):
+        case.same_arrays(program, call, want, got, "compile", tolerance)
+
+
+def _calls(
+    case: Case, program: UOp, text: str, inputs: Any, count: int, special: bool  # noqa: ANN401
+) -> list[Inputs]:
+    if inputs is not None:
+        some = [inputs] if isinstance(inputs, Mapping) else inputs
+        return [draws.given(program, one) for one in some]
+    if not draws.parameters(program):
+        return [{}]
+    kinds = [False] * count + [True] * special
+    return [
+        draws.draw(program, draws.generator(case.seed, text, number), special=kind)
+        for number, kind in enumerate(kinds)
+    ]
+
+
+def _built(case: Case, text: str) -> Path:
+    source = case.text(COMPILE, text)
+    try:
+        return run_c.build(source)
+    except RunFault as fault:
+        case.evidence.stderr = fault.stderr
+        case.fail(fault.verdict, fault.sentence)
+
+
+def _run(case: Case, library: Path, program: UOp, calls: list[Inputs]) -> list[Any]:
+    """All calls in one process, or, where a BUFFER would carry over, each in its own."""
+    alone = any(node.op is BUFFER for node in program.toposort())
+    groups = [[call] for call in calls] if alone else [calls]
+    found: list[Any] = []
+    try:
+        for group in groups:
+            found += run_c.run(library, program, group)
+    except RunFault as fault:
+        case.evidence.stderr = fault.stderr
+        match = re.search(r"call (\d+):", fault.sentence)
+        case.evidence.inputs = calls[min(int(match[1]) if match else 0, len(calls) - 1)]
+        case.fail(fault.verdict, fault.sentence)
+    return found
+
+
+def emits(
+    case: Case,
+    text: str,
+    kernels_at_most: int | None,
+    contains: Sequence[str],
+    without: Sequence[str],
+) -> None:
+    """The C builds, has few enough kernels, and matches the given patterns."""
+    case.program(text)
+    source = case.text(COMPILE, text)
+    _built(case, text)
+    plain = code_only(source)
+    if kernels_at_most is not None and (found := kernels(plain)) > kernels_at_most:
+        case.fail(Verdict.BOUND, f"expected at most {kernels_at_most} loop nest(s), got {found}")
+    for pattern in contains:
+        if not re.search(pattern, plain):
+            case.fail(Verdict.BOUND, f"expected C that matches {pattern!r}")
+    for pattern in without:
+        if match := re.search(pattern, plain):
+            case.fail(Verdict.BOUND, f"expected C without {pattern!r}, got {match[0]!r}")
+
+
+_NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+
+
+def code_only(source: str) -> str:
+    """C text with comments taken out and strings emptied."""
+    return _NOT_CODE.sub(lambda m: '""' if m[0].startswith('"') else " ", source)
+
+
+_LOOP = re.compile(r"\b(?:for|while)\b|[{}]")
+
+
+def kernels(plain: str) -> int:
+    """Loop nests: `for` and `while` statements that stand in no other one's braces.
+
+    A coarse count, right for texts that put the bodies of loops into braces.
+    """
+    count, opened = 0, []
+    pending = False
+    for match in _LOOP.finditer(plain):
+        if match[0] == "{":
+            opened.append(pending)
+            pending = False
+        elif match[0] == "}":
+            if opened:
+                opened.pop()
+        else:
+            count += not any(opened) and not pending
+            pending = True
+    return count
