@@ -43,6 +43,10 @@ class Scope:
         """The nodes that are computed before this one."""
         return node.src[1:] if node.op is ops.CALL else node.src
 
+    def order(self, root: UOp) -> list[UOp]:
+        """The nodes to compute for `root`: sources first, from left to right."""
+        return toposort((root,), self.needs)
+
     def enter(self, call: UOp) -> Scope:
         """A scope for the body of a CALL, its PARAMs bound to the arguments."""
         return Scope(self.table, {k: self.values[s] for k, s in enumerate(call.src[1:])})
@@ -58,36 +62,34 @@ class Scope:
 Meaning = Callable[[Any, UOp], Any]
 """From the scope and a node of the op to the node's value."""
 
-Task = tuple[Scope, UOp]
+Task = tuple[Scope, Sequence[UOp]]
 
 
-def run(scope: Scope, root: UOp) -> Any:  # noqa: ANN401
-    """The value of `root`. Bodies of CALLs are entered without recursion."""
-    tasks = [_steps(scope, root)]
+def run(scope: Scope, nodes: Sequence[UOp]) -> None:
+    """Compute the nodes in order. Bodies of CALLs are entered without recursion."""
+    tasks = [_steps(scope, nodes)]
     while tasks:
         deeper = next(tasks[-1], None)
         if deeper is None:
             tasks.pop()
         else:
             tasks.append(_steps(*deeper))
-    return scope.values[root]
 
 
-def _steps(scope: Scope, root: UOp) -> Iterator[Task]:
-    """Compute every node below root; yield the bodies that must be run in between."""
-    order = toposort((root,), scope.needs)
-    uses = Counter(source for node in order for source in scope.needs(node))
-    for node in order:
+def _steps(scope: Scope, nodes: Sequence[UOp]) -> Iterator[Task]:
+    """Compute the nodes; yield the bodies of CALLs that must be run in between."""
+    uses = Counter(source for node in nodes for source in scope.needs(node))
+    for node in nodes:
         if node.op is ops.CALL:
             inner = scope.enter(node)
-            yield inner, node.src[0]
+            yield inner, inner.order(node.src[0])
             scope.values[node] = inner.values[node.src[0]]
         else:
             scope.values[node] = scope.compute(node)
         for source in scope.needs(node):
             uses[source] -= 1
             if not uses[source]:
-                del scope.values[source]
+                scope.values.pop(source, None)
 
 
 def elementwise(function: Callable[..., Array]) -> Meaning:
@@ -150,7 +152,8 @@ def evaluate(
     """
     scope = Scope(MEANING if table is None else table, checked(program, inputs))
     with np.errstate(all="ignore"):
-        outputs: list[Array] = run(scope, program)
+        run(scope, scope.order(program))
+    outputs: list[Array] = scope.values[program]
     return outputs
 
 

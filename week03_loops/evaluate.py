@@ -1,0 +1,126 @@
+"""The interpreter of week 3: movement of elements, and reduction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from week01_uops import numerics
+from week01_uops import ops as ops01
+from week01_uops.dtypes import DType
+from week01_uops.evaluate import Inputs, Meaning, State
+from week01_uops.node import Op, UOp
+from week01_uops.numerics import Array
+from week02_render import evaluate as week02
+from week02_render.evaluate import LoopScope
+from week02_render.places import Place
+from week03_loops import ops
+
+Move = Callable[[Array, Any, int], Array]
+"""From an array, the op's argument and the number of lanes in front to the moved array."""
+
+
+def reshape(x: Array, shape: tuple[int, ...], lanes: int) -> Array:
+    """The same elements in row-major order, in another shape."""
+    return x.reshape(x.shape[:lanes] + shape)
+
+
+def expand(x: Array, shape: tuple[int, ...], lanes: int) -> Array:
+    """Axes of size 1 grow, and new ones come in front."""
+    new = len(shape) - (x.ndim - lanes)
+    aligned = x.reshape(*x.shape[:lanes], *(1,) * new, *x.shape[lanes:])
+    return np.broadcast_to(aligned, x.shape[:lanes] + shape)
+
+
+def permute(x: Array, axes: tuple[int, ...], lanes: int) -> Array:
+    """Axis k of the result is axis axes[k] of x."""
+    return x.transpose(*range(lanes), *(lanes + axis for axis in axes))
+
+
+def flip(x: Array, axes: tuple[int, ...], lanes: int) -> Array:
+    """Each of the axes in reverse order."""
+    return np.flip(x, tuple(lanes + axis for axis in axes))
+
+
+def pad(x: Array, margins: tuple[tuple[int, int], ...], lanes: int) -> Array:
+    """Zeros before and after along each axis."""
+    new: list[int] = []
+    inner: list[slice] = [slice(None)] * lanes
+    for size, (low, high) in zip(x.shape[lanes:], margins, strict=True):
+        new.append(low + size + high)
+        inner.append(slice(low, low + size))
+    result = np.zeros((*x.shape[:lanes], *new), x.dtype)
+    result[tuple(inner)] = x
+    return result
+
+
+def shrink(x: Array, bounds: tuple[tuple[int, int], ...], lanes: int) -> Array:
+    """The box [start, end) along each axis."""
+    return x[(slice(None),) * lanes + tuple(slice(start, end) for start, end in bounds)]
+
+
+def _movement(move: Move) -> Meaning:
+    """A place is moved with its element numbers in place of its elements."""
+
+    def meaning(scope: LoopScope, node: UOp) -> Any:  # noqa: ANN401
+        found = scope.raw(node.src[0])
+        if isinstance(found, Place):
+            return found.moved(lambda table: move(table, node.arg, scope.lanes))
+        return move(found, node.arg, scope.lanes)
+
+    return meaning
+
+
+def combine(op: Op, dtype: DType, x: Array, axes: int) -> Array:
+    """X combined over its first axes, in the form in which it is accumulated.
+
+    Integers wrap and bools stay; floats are summed and multiplied in float64, pairwise where
+    they lie side by side, which is closer to the exact value than any order in their own dtype
+    and, rounded once in the end, as right as each of them.
+    """
+    flat = numerics.wide(x).reshape(math.prod(x.shape[:axes]), *x.shape[axes:])
+    last = np.ascontiguousarray(np.moveaxis(flat, 0, -1))
+    if dtype.kind == "bool":
+        return np.asarray(last.all(axis=-1) if op is ops01.MUL else last.any(axis=-1))
+    start = last.dtype.type(ops.identity(op, dtype))
+    ufunc = {ops01.ADD: np.add, ops01.MUL: np.multiply, ops01.MAX: np.maximum}[op]
+    return np.asarray(ufunc.reduce(last, axis=-1, dtype=last.dtype, initial=start))
+
+
+def narrow(dtype: DType, x: Array) -> Array:
+    """What was accumulated, rounded or wrapped to the dtype."""
+    if dtype.is_float:
+        return numerics.round_to(x, dtype)
+    return numerics.wrap(x, dtype) if dtype.is_int else x
+
+
+def _reduce(scope: LoopScope, node: UOp) -> Array:
+    x = scope.value(node.src[0])
+    lanes, axes = scope.lanes, node.arg.axes
+    order = (*range(lanes, lanes + axes), *range(lanes), *range(lanes + axes, x.ndim))
+    return narrow(node.dtype, combine(node.arg.op, node.dtype, x.transpose(order), axes))
+
+
+MEANING: Mapping[Op, Meaning] = {
+    **week02.MEANING,
+    ops.RESHAPE: _movement(reshape),
+    ops.EXPAND: _movement(expand),
+    ops.PERMUTE: _movement(permute),
+    ops.FLIP: _movement(flip),
+    ops.PAD: _movement(pad),
+    ops.SHRINK: _movement(shrink),
+    ops.REDUCE: _reduce,
+}
+
+
+def evaluate(
+    program: UOp,
+    inputs: Inputs,
+    table: Mapping[Op, Meaning] | None = None,
+    state: State | None = None,
+) -> list[Array]:
+    """The outputs of a program for inputs by PARAM slot: `week02_render.evaluate.evaluate`."""
+    return week02.evaluate(program, inputs, MEANING if table is None else table, state)
