@@ -14,16 +14,9 @@ from week01_uops.dtypes import DType
 from week01_uops.node import Shape
 
 ALIGNMENT = 64
+"""Bytes; the interchange format promises it of every array."""
 
 Array = NDArray[Any]
-
-
-def aligned_empty(shape: Shape, dtype: DType) -> Array:
-    """A new array whose first element lies at a multiple of 64 bytes."""
-    size = math.prod(shape) * dtype.numpy.itemsize
-    raw = np.empty(size + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(dtype.numpy).reshape(shape)
 
 
 def address(array: Array) -> int:
@@ -31,13 +24,33 @@ def address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
+def aligned_empty(shape: Shape, dtype: DType) -> Array:
+    """A new array whose first element lies at a multiple of 64 bytes."""
+    size = math.prod(shape) * dtype.numpy.itemsize
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -address(raw) % ALIGNMENT
+    return raw[start : start + size].view(dtype.numpy).reshape(shape)
+
+
 def is_dense(array: Array) -> bool:
     """Whether compiled code can use the array in place."""
-    return array.flags.c_contiguous and address(array) % ALIGNMENT == 0
+    flags = array.flags
+    return array.size == 0 or (
+        flags.c_contiguous and flags.aligned and address(array) % ALIGNMENT == 0
+    )
+
+
+def dense(array: Array, dtype: DType) -> Array:
+    """The array itself if compiled code can use it in place, else a copy that it can."""
+    if is_dense(array):
+        return array
+    copy = aligned_empty(array.shape, dtype)
+    copy[...] = array
+    return copy
 
 
 def as_array(value: object, dtype: DType) -> Array:
-    """A NumPy view of an array of any library, without a copy; numbers and lists are converted.
+    """A NumPy view, without a copy, of an array of any library; numbers and lists are converted.
 
     Raises:
         TypeError: its element type is another one, or it is not in this process's memory.
@@ -46,12 +59,12 @@ def as_array(value: object, dtype: DType) -> Array:
         array = value
     elif type(value).__module__.partition(".")[0] == "torch":
         array = _from_torch(value)
-    elif hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
-        array = np.asarray(value)
-    elif hasattr(value, "__dlpack__"):
+    elif isinstance(value, (bool, int, float, list, tuple)):
+        array = np.asarray(value, dtype.numpy)
+    elif hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         array = np.from_dlpack(value)
     else:
-        array = np.asarray(value, dtype.numpy)
+        array = np.asarray(value)
     if array.dtype != dtype.numpy:
         raise TypeError(f"expected {dtype}, got {array.dtype}")
     return array
@@ -62,17 +75,8 @@ def _from_torch(tensor: Any) -> Array:  # noqa: ANN401 - torch is not imported h
     if tensor.device.type != "cpu":
         raise TypeError(f"expected a tensor on the CPU, got one on {tensor.device}; use .cpu()")
     tensor = tensor.detach()
-    if tensor.dtype is torch.bfloat16:
+    if tensor.dtype is torch.bfloat16:  # NumPy has no such type: its bits are read as integers
         array: Array = tensor.view(torch.int16).numpy().view(dtypes.bfloat16.numpy)
         return array
-    numpy: Array = tensor.resolve_conj().resolve_neg().numpy()
-    return numpy
-
-
-def dense(array: Array, dtype: DType) -> Array:
-    """The array itself if compiled code can use it in place, else a copy that it can."""
-    if array.size == 0 or is_dense(array):
-        return array
-    copy = aligned_empty(array.shape, dtype)
-    copy[...] = array
-    return copy
+    array = tensor.resolve_conj().resolve_neg().numpy()
+    return array

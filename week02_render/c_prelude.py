@@ -20,7 +20,7 @@ def _unsigned(dtype: DType) -> str:
 
 
 def _floordiv(dtype: DType) -> tuple[str, str]:
-    """The function x FLOORDIV y: toward minus infinity, 0 for y = 0, wrapping for the least over −1."""
+    """The function x FLOORDIV y: 0 for y = 0, and the least x over −1 wraps."""
     c, name = VALUE_TYPE[dtype], f"floordiv_{SHORT[dtype]}"
     if dtype.kind == "uint":
         return name, _function(c, name, f"{c} x, {c} y", "return y ? x / y : 0;")

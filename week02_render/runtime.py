@@ -9,7 +9,7 @@ import contextlib
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,22 @@ from week01_uops.node import Shape, UOp
 from week01_uops.ops import parameters
 from week02_render.buffers import Array, address, aligned_empty, as_array, dense, is_dense
 from week02_render.cache import ObjectCache, content_key
-from week02_render.toolchain import FLAGS, failed_source, find_toolchain
+from week02_render.toolchain import Toolchain, find_toolchain
 
 Inputs = Mapping[int, object] | Sequence[object]
 
 _ffi = cffi.FFI()
-_ffi.cdef("size_t program_workspace(void); void program(void);")
+_ffi.cdef(
+    """
+    void program(void);
+    size_t program_workspace(void);
+    extern char program_error[];
+    """
+)
+
+
+class CheckFailed(Exception):
+    """A checked build found an index out of range; says which."""
 
 
 @dataclass(frozen=True)
@@ -37,137 +47,58 @@ class TensorType:
     dtype: DType
     shape: Shape
 
-
-def load(
-    source: Artifact | str, program: UOp, *, cache: ObjectCache | None = None
-) -> LoadedProgram:
-    """Compile C (or take the compiled object from the cache) and load it.
-
-    Args:
-        source: the translation unit.
-        program: RETURN of the program that it was compiled from, for the types of its inputs
-            and outputs.
-        cache: where compiled objects are kept.
-
-    Raises:
-        BuildError: there is no compiler, or it rejected the source.
-    """
-    text = source.source if isinstance(source, Artifact) else source
-    return LoadedProgram(build(text, cache or ObjectCache()), program)
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
 
 
-def build(text: str, cache: ObjectCache) -> bytes:
-    """The compiled object of a translation unit."""
-    toolchain = find_toolchain()
-    key = content_key(text, *FLAGS, toolchain.identity)
+@dataclass(frozen=True)
+class Signature:
+    """What a program takes, by slot, and what it gives, in order."""
 
-    def compile_to(target: Path) -> None:
-        source = target.with_name("program.c")
-        source.write_text(text, encoding="utf-8")
-        toolchain.compile(source, target)
+    inputs: Mapping[int, TensorType]
+    outputs: tuple[TensorType, ...]
 
-    return cache.get(key, compile_to)
-
-
-class LoadedProgram:
-    """A compiled program in this process, with BUFFERs of its own.
-
-    Attributes:
-        inputs: type of each input by slot.
-        outputs: types of the outputs in order.
-    """
-
-    def __init__(self, content: bytes, program: UOp) -> None:
-        self.inputs = {
-            slot: TensorType(node.dtype, node.shape)
-            for slot, node in sorted(parameters(program).items())
-        }
-        self.outputs = tuple(TensorType(node.dtype, node.shape) for node in program.src)
-        self._library = _open(content)
-        self._workspace_size = self._find_workspace()
-        signature = (
-            "void(*)(void **, void **, void *)"
-            if self._workspace_size
-            else "void(*)(void **, void **)"
+    @classmethod
+    def of(cls, program: UOp) -> Signature:
+        """The signature of a program, a RETURN at any level that still has all its PARAMs."""
+        slots = sorted(parameters(program).items())
+        return cls(
+            {slot: TensorType(node.dtype, node.shape) for slot, node in slots},
+            tuple([TensorType(node.dtype, node.shape) for node in program.src]),
         )
-        self._function = _ffi.cast(signature, _ffi.addressof(self._library, "program"))
-        self._local = threading.local()
 
-    def _find_workspace(self) -> int:
-        try:
-            return max(1, int(self._library.program_workspace()))
-        except AttributeError:
-            return 0
+    def arrays(self, inputs: Inputs) -> list[Array | None]:
+        """Inputs by slot as arrays that compiled code can read; None in a gap.
 
-    def run(self, inputs: Inputs, out: Sequence[object] | None = None) -> list[Array]:
-        """The outputs for these inputs, by slot.
-
-        Inputs are used in place where they are contiguous and 64-byte aligned (`aligned_empty`
-        makes such arrays), else copied. Outputs are new arrays, or those of `out`.
+        Raises:
+            ValueError: one is missing, or has another shape.
+            TypeError: one has another element type.
         """
-        arrays = self._input_arrays(inputs)
-        results = self._results(out)
-        self._call(arrays, results)
-        return results
-
-    def bind(self, inputs: Inputs, out: Sequence[object]) -> Callable[[], None]:
-        """A function that runs the program on these very arrays, for many quick calls."""
-        arrays = self._input_arrays(inputs)
-        results = self._results(out)
-        arguments = self._arguments(arrays, results)
-        function = self._function
-
-        def call() -> None:
-            function(*arguments)
-
-        call.arrays = (arrays, results)  # type: ignore[attr-defined]
-        return call
-
-    def _call(self, arrays: Mapping[int, Array], results: Sequence[Array]) -> None:
-        self._function(*self._arguments(arrays, results))
-
-    def _arguments(self, arrays: Mapping[int, Array], results: Sequence[Array]) -> tuple[Any, ...]:
-        slots = [
-            address(arrays[s]) if s in arrays else 0 for s in range(max(arrays, default=-1) + 1)
-        ]
-        pointers = (_pointers(slots), _pointers([address(array) for array in results]))
-        return (*pointers, self._workspace()) if self._workspace_size else pointers
-
-    def _workspace(self) -> Any:  # noqa: ANN401 - a C pointer
-        """This thread's workspace."""
-        if not hasattr(self._local, "workspace"):
-            self._local.array = aligned_empty((self._workspace_size,), uint8)
-            self._local.workspace = _ffi.cast("void *", address(self._local.array))
-        return self._local.workspace
-
-    def _input_arrays(self, inputs: Inputs) -> dict[int, Array]:
-        found = dict(inputs) if isinstance(inputs, Mapping) else dict(enumerate(inputs))
-        arrays: dict[int, Array] = {}
+        given = inputs if isinstance(inputs, Mapping) else dict(enumerate(inputs))
+        found: list[Array | None] = [None] * (max(self.inputs, default=-1) + 1)
         for slot, wanted in self.inputs.items():
-            if found.get(slot) is None:
-                raise ValueError(f"expected an array for slot {slot} ({_say(wanted)}), got none")
-            arrays[slot] = dense(_checked(found[slot], wanted, f"input {slot}"), wanted.dtype)
-        return arrays
+            value = given.get(slot)
+            if value is None:
+                raise ValueError(f"input {slot}: expected {wanted}, got nothing")
+            found[slot] = dense(_checked(value, wanted, f"input {slot}"), wanted.dtype)
+        return found
 
-    def _results(self, out: Sequence[object] | None) -> list[Array]:
+    def results(self, out: Sequence[object] | None) -> list[Array]:
+        """New arrays for the outputs, or those of `out`, which are used in place."""
         if out is None:
             return [aligned_empty(wanted.shape, wanted.dtype) for wanted in self.outputs]
         if len(out) != len(self.outputs):
             raise ValueError(f"expected {len(self.outputs)} output arrays, got {len(out)}")
-        results = []
+        found = []
         for number, (value, wanted) in enumerate(zip(out, self.outputs, strict=True)):
             array = _checked(value, wanted, f"output {number}")
-            if not array.flags.writeable or (array.size and not is_dense(array)):
+            if not array.flags.writeable or not is_dense(array):
                 raise ValueError(
                     f"output {number}: expected a writable contiguous array at a multiple of "
                     "64 bytes; aligned_empty makes one"
                 )
-            results.append(array)
-        return results
-
-
-def _say(wanted: TensorType) -> str:
-    return f"{wanted.dtype}{list(wanted.shape)}"
+            found.append(array)
+        return found
 
 
 def _checked(value: object, wanted: TensorType, what: str) -> Array:
@@ -176,12 +107,129 @@ def _checked(value: object, wanted: TensorType, what: str) -> Array:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{what}: {error}") from error
     if array.shape != wanted.shape:
-        raise ValueError(f"{what}: expected {_say(wanted)}, got shape {list(array.shape)}")
+        raise ValueError(f"{what}: expected {wanted}, got the shape {list(array.shape)}")
     return array
 
 
-def _pointers(addresses: Sequence[int]) -> Any:  # noqa: ANN401 - a C array
-    return _ffi.new("void *[]", [_ffi.cast("void *", a) for a in addresses])
+def load(
+    source: Artifact | str,
+    program: UOp,
+    *,
+    cache: ObjectCache | None = None,
+    toolchain: Toolchain | None = None,
+) -> LoadedProgram:
+    """Compile C, or take the compiled object from the cache, and load it.
+
+    Args:
+        source: the translation unit.
+        program: the program that it was compiled from, for the types of inputs and outputs.
+        cache: where compiled objects are kept; by default, the user's cache directory.
+        toolchain: what to compile with; by default, the compiler found.
+
+    Raises:
+        BuildError: there is no compiler, or it rejected the source.
+    """
+    text = source.source if isinstance(source, Artifact) else source
+    content = build(text, cache or ObjectCache(), toolchain or find_toolchain())
+    return LoadedProgram(content, Signature.of(program))
+
+
+def build(text: str, cache: ObjectCache, toolchain: Toolchain) -> bytes:
+    """The compiled object of a translation unit."""
+
+    def compile_to(target: Path) -> None:
+        toolchain.compile(text, target, cache.failed)
+
+    return cache.get(content_key(text, toolchain.identity), compile_to)
+
+
+class LoadedProgram:
+    """A compiled program in this process, with BUFFERs of its own.
+
+    Several threads may call it at once if the program has no BUFFER.
+    """
+
+    def __init__(self, content: bytes, signature: Signature) -> None:
+        self.signature = signature
+        self._library = _open(content)
+        self._workspace_size = self._find_workspace()
+        self._error = self._find("program_error")
+        # Arrays of pointers are passed as arrays of integers, which cffi fills faster.
+        workspace = ", void *" if self._workspace_size else ""
+        c_type = f"void(*)(intptr_t *, intptr_t *{workspace})"
+        self._function = _ffi.cast(c_type, self._find("program"))
+        self._local = threading.local()
+
+    def _find(self, name: str) -> Any:  # noqa: ANN401 - a C pointer
+        """The address of a symbol, None if the program does not export it."""
+        try:
+            return _ffi.addressof(self._library, name)
+        except AttributeError:
+            return None
+
+    def _find_workspace(self) -> int:
+        if self._find("program_workspace") is None:
+            return 0
+        return max(1, int(self._library.program_workspace()))
+
+    def run(self, inputs: Inputs, out: Sequence[object] | None = None) -> list[Array]:
+        """The outputs for these inputs: arrays by slot, of NumPy, torch or any other library.
+
+        Arrays that are contiguous and 64-byte aligned are used in place (`aligned_empty` makes
+        such), others are copied. Outputs are new arrays, or those of `out`.
+
+        Raises:
+            ValueError, TypeError: an array is missing or of another type.
+            CheckFailed: a checked build met an index out of range.
+        """
+        call = self.bind(inputs, self.signature.results(out))
+        call()
+        return call.outputs
+
+    def bind(self, inputs: Inputs, out: Sequence[object] | None = None) -> BoundCall:
+        """The program with its arrays, to be called many times without any preparation."""
+        return BoundCall(self, self.signature.arrays(inputs), self.signature.results(out))
+
+    def _workspace(self) -> Any:  # noqa: ANN401 - a C pointer
+        """This thread's workspace."""
+        if not hasattr(self._local, "pointer"):
+            self._local.array = aligned_empty((self._workspace_size,), uint8)
+            self._local.pointer = _ffi.cast("void *", address(self._local.array))
+        return self._local.pointer
+
+    def check(self) -> None:
+        """Raise what a checked build reported in the last call."""
+        if self._error is not None and self._error[0][0] != b"\0":
+            raise CheckFailed(_ffi.string(self._error[0]).decode())
+
+
+class BoundCall:
+    """A call with its arrays: `call()` runs it, in the thread that made it.
+
+    Attributes:
+        inputs: by slot; None in a gap.
+        outputs: written by each call.
+    """
+
+    def __init__(
+        self, program: LoadedProgram, inputs: Sequence[Array | None], outputs: list[Array]
+    ) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self._program = program
+        self._function = program._function
+        self._arguments = (_pointers(inputs), _pointers(outputs))
+        if program._workspace_size:
+            self._arguments += (program._workspace(),)
+
+    def __call__(self) -> None:
+        self._function(*self._arguments)
+        if self._program._error is not None:
+            self._program.check()
+
+
+def _pointers(arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 - a C array
+    return _ffi.new("intptr_t[]", [0 if array is None else address(array) for array in arrays])
 
 
 def _open(content: bytes) -> Any:  # noqa: ANN401 - a C library
@@ -194,6 +242,3 @@ def _open(content: bytes) -> Any:  # noqa: ANN401 - a C library
     finally:
         with contextlib.suppress(OSError):
             os.unlink(name)
-
-
-_ = failed_source

@@ -21,10 +21,11 @@ FLAGS = (
     "-ffp-contract=fast",
     "-fno-math-errno",
     "-fopenmp",
-    "-shared",
-    "-fPIC",
 )
 """What every translation unit is compiled with."""
+
+SHARED = ("-shared", "-fPIC")
+"""Makes an object that a running process can load."""
 
 CANDIDATES = ("gcc", "clang")
 SHOWN_ERRORS = 5
@@ -42,22 +43,33 @@ class Toolchain:
     Attributes:
         command: its path, and arguments that CC gave.
         version: the first line that it prints about itself.
+        flags: what it is called with.
     """
 
     command: tuple[str, ...]
     version: str
+    flags: tuple[str, ...] = (*FLAGS, *SHARED)
 
     @property
     def identity(self) -> str:
-        """Everything but source and flags that decides what it makes: compiler and processor."""
-        return "\n".join([*self.command, self.version, processor()])
+        """Everything but the source that decides what it makes."""
+        return "\n".join([*self.command, self.version, *self.flags, processor()])
 
-    def compile(self, source: Path, target: Path, flags: Sequence[str] = FLAGS) -> None:
-        """Compile a file; a BuildError shows the first errors and the lines around them."""
-        argv = [*self.command, *flags, "-o", str(target), str(source), "-lm"]
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
+    def compile(self, text: str, target: Path, keep: Path, *also: Path) -> None:
+        """Compile a translation unit (and other files) to `target`.
+
+        Raises:
+            BuildError: with the first errors and the lines around them; the source then stays
+                in the folder `keep`.
+        """
+        source = target.with_suffix(".c")
+        source.write_text(text, encoding="utf-8")
+        files = (str(source), *map(str, also))
+        done = _run([*self.command, *self.flags, "-o", str(target), *files, "-lm"])
         if done.returncode:
-            raise BuildError(_explain(source, argv, done.stderr or done.stdout))
+            kept = _keep_source(keep, text)
+            again = [*self.command, *self.flags, "-o", os.devnull, str(kept), "-lm"]
+            raise BuildError(_explain(text, kept, again, done.stderr or done.stdout))
 
 
 def find_toolchain() -> Toolchain:
@@ -81,13 +93,22 @@ def _find(chosen: str, path: str) -> Toolchain:
     )
 
 
-def _version(command: tuple[str, ...]) -> str:
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
-            [*command, "--version"], capture_output=True, text=True, errors="replace", check=False
+        return subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", check=False, env=_environment()
         )
     except OSError as error:
-        raise BuildError(f"expected {command[0]} to be a C compiler, but {error}") from error
+        raise BuildError(f"expected {argv[0]} to be a C compiler, but {error}") from error
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with messages in English, which we read."""
+    return {**os.environ, "LC_ALL": "C.UTF-8"}
+
+
+def _version(command: tuple[str, ...]) -> str:
+    done = _run([*command, "--version"])
     if done.returncode:
         raise BuildError(f"expected {shlex.join(command)} to be a C compiler: --version fails")
     return done.stdout.partition("\n")[0]
@@ -106,33 +127,33 @@ def processor() -> str:
     return "\n".join([platform.machine(), platform.processor(), *facts])
 
 
-def _explain(source: Path, argv: Sequence[str], output: str) -> str:
+def _keep_source(folder: Path, text: str) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=folder, suffix=".c")
+    except OSError:
+        descriptor, name = tempfile.mkstemp(prefix="uops-", suffix=".c")
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return Path(name)
+
+
+def _explain(text: str, kept: Path, argv: Sequence[str], output: str) -> str:
     """The first errors, the numbered lines around them, and how to see the rest."""
-    lines = source.read_text(encoding="utf-8").splitlines()
+    lines = text.splitlines()
     found = re.findall(r"^[^:\n]+:(\d+):\d+: (?:fatal )?error: (.*)$", output, re.MULTILINE)
-    parts = [f"the C compiler rejected {source}:"]
+    parts = [f"the C compiler rejected {kept}"]
     for number, message in found[:SHOWN_ERRORS]:
-        parts += [f"  line {number}: {message}", *_excerpt(lines, int(number))]
+        parts += [f"  line {number}: {message}", *excerpt(lines, int(number))]
     if not found:
         parts += [f"  {line}" for line in output.splitlines()[:20]]
     elif len(found) > SHOWN_ERRORS:
         parts.append(f"  and {len(found) - SHOWN_ERRORS} more errors")
-    return "\n".join([*parts, f"  command: {shlex.join(argv)}"])
+    return "\n".join([*parts, f"  to see all: {shlex.join(argv)}"])
 
 
-def _excerpt(lines: Sequence[str], number: int) -> list[str]:
+def excerpt(lines: Sequence[str], number: int) -> list[str]:
+    """Line `number` and those around it, numbered, with a mark at the line itself."""
     first = max(1, number - SHOWN_AROUND)
     shown = range(first, min(len(lines), number + SHOWN_AROUND) + 1)
     return [f"  {'>' if n == number else ' '} {n:5} | {lines[n - 1][:200]}" for n in shown]
-
-
-def failed_source(directory: Path, source: str, key: str) -> Path:
-    """Keep a source that did not compile, at a path that the error can name."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"{key[:16]}.c"
-        path.write_text(source, encoding="utf-8")
-    except OSError:
-        path = Path(tempfile.mkdtemp(prefix="uops-")) / "program.c"
-        path.write_text(source, encoding="utf-8")
-    return path
