@@ -7,7 +7,7 @@ A compiler is a list of named passes, and a week adds to the list: `earlier.inse
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from week01_uops.errors import CompilerError
@@ -163,9 +163,12 @@ class Pipeline:
         at = self.index(name)
         return replace(self, passes=(*self.passes[:at], *new, *self.passes[at + 1 :]))
 
-    def named(self, name: str, accepts: Dialect) -> Pipeline:
-        """The same passes under another name, for programs of another dialect."""
-        return replace(self, name=name, accepts=accepts)
+    def extend(self, name: str, accepts: Dialect, wider: Mapping[Dialect, Dialect]) -> Pipeline:
+        """The same passes under a later week's name, over dialects that hold its ops too."""
+        passes = tuple(
+            replace(item, leaves=wider.get(item.leaves, item.leaves)) for item in self.passes
+        )
+        return Pipeline(name, accepts, passes)
 
 
 def verifier(step: Step) -> None:

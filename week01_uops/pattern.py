@@ -35,8 +35,9 @@ class Pattern:
         ops: the ops that match; None matches any.
         src: patterns of the sources; None matches any number of any nodes.
         name: the name to bind the node to.
-        value: of a CONST, the value that it must have, whatever its dtype.
+        value: of a CONST, the value that it must have, in any dtype; but bools are no numbers.
         test: a further condition on the node's dtype.
+        more: further sources may follow those of `src`.
     """
 
     ops: frozenset[Op] | None = None
@@ -44,6 +45,7 @@ class Pattern:
     name: str | None = None
     value: Value | None = None
     test: DTypeTest | None = None
+    more: bool = False
 
     def apply(self, op: Op, src: tuple[Any, ...], arg: Any) -> Pattern:  # noqa: ANN401
         """`op(*src)` over patterns; numbers match CONSTs of that value."""
@@ -54,6 +56,10 @@ class Pattern:
     def named(self, name: str) -> Pattern:
         """The same pattern, bound to a name."""
         return replace(self, name=name)
+
+    def with_more(self) -> Pattern:
+        """The same pattern for nodes that may have further sources."""
+        return replace(self, more=True)
 
     def where(self, test: DTypeTest) -> Pattern:
         """The same pattern for nodes whose dtype passes a test."""

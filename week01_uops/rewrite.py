@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
+from week01_uops.dtypes import Value
 from week01_uops.errors import CompilerError
 from week01_uops.node import Op, UOp
 from week01_uops.pattern import Pattern, Rule, orders
@@ -136,16 +137,24 @@ class _Emitter:
             else:
                 yield "if", f"if {at}.op in {self.refer(pattern.ops)}:"
         if pattern.value is not None:
-            yield "if", f"if {at}.arg.value == {self.refer(pattern.value)}:"
+            yield "if", f"if {self._equals(f'{at}.arg.value', pattern.value)}:"
         if pattern.test is not None:
             yield "if", f"if {self.refer(pattern.test)}({at}.dtype):"
         if pattern.src:
             if root or any(op.arity[0] != op.arity[1] for op in pattern.ops or ()):
-                yield "if", f"if len({at}.src) == {len(pattern.src)}:"
+                relation = ">=" if pattern.more else "=="
+                yield "if", f"if len({at}.src) {relation} {len(pattern.src)}:"
             inner = [f"{at}_{i}" for i in range(len(pattern.src))]
-            yield "set", f"{', '.join(inner)}, = {at}.src"
+            some = f"[:{len(inner)}]" if pattern.more else ""
+            yield "set", f"{', '.join(inner)}, = {at}.src{some}"
             for item, place in zip(pattern.src, inner, strict=True):
                 yield from self._tests(item, place, bound)
+
+    def _equals(self, constant: str, value: Value) -> str:
+        if isinstance(value, bool):
+            return f"{constant} is {value}"
+        no_bool = f" and {constant}.__class__ is not bool" if value in (0, 1) else ""
+        return f"{constant} == {self.refer(value)}{no_bool}"
 
 
 def _compile(rows: tuple[Rule, ...]) -> tuple[str, Mapping[Op, Matcher]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from week01_uops import compiler as week01
 from week01_uops.interface import Artifact, Target, Unsupported
@@ -40,7 +40,7 @@ OUTPUTS = Pass("outputs", "tensor", store_outputs, TENSOR, "store each result in
 AWAITED = Pass("awaited", "tensor", store_awaited, TENSOR, "store what an AFTER waits for")
 KERNELS = Pass("kernels", "loop", split_kernels, TENSOR, "make each effect the CALL of a kernel")
 TEMPORARIES = Pass(
-    "temporaries", "loop", place_temporaries, TENSOR, "give each ALLOC a place in the workspace"
+    "temporaries", "loop", place_temporaries, LOOP, "give each ALLOC a place in the workspace"
 )
 LINEARIZE = Pass("linearize", "kernel", on_kernels(linearize), KERNEL, "put nodes in order")
 
@@ -53,11 +53,7 @@ def loops(rows: Mapping[Op, Row], leaves: Dialect) -> Pass:
 
 INDICES = rules_pass("indices", "loop", SIMPLIFY + GATES, LOOP, "simplify indices and gates")
 
-COMPILER = (
-    week01.COMPILER.named("week02", DIALECT)
-    .replace_pass("inline", replace(week01.INLINE, leaves=TENSOR))
-    .replace_pass("simplify", replace(week01.SIMPLIFIED, leaves=TENSOR))
-    .insert(
+COMPILER = week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR}).insert(
     KEEPS,
     OUTPUTS,
     AWAITED,
@@ -67,7 +63,6 @@ COMPILER = (
     INDICES,
     LINEARIZE,
     after="simplify",
-)
 )
 
 Renderer = Callable[[UOp], str]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from week01_uops.node import Shape, UOp, make, toposort
+from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CALL, PARAM, CallArg, ParamArg
 from week01_uops.passes import top_nodes
 from week01_uops.rewrite import Trace
@@ -180,16 +180,18 @@ def _is_argument(node: UOp) -> bool:
 
 
 def kernel_name(body: UOp) -> str:
-    """A readable name: what the kernel's busiest op is, and the shape that it writes."""
+    """A readable name: the ops that take runs of sources, else the last op; the shape written."""
     last = body
     while last.op is not STORE:
         last = last.src[0]
-    shape: Shape = last.src[0].shape
-    busiest = next(
-        (node.op.name for node in reversed(toposort((last.src[1],))) if node.op.arity[1] > 1 << 20),
-        last.src[1].op.name,
-    )
-    return "_".join([busiest.lower(), "x".join(map(str, shape)) or "scalar"])
+    place, value = last.src[:2]
+    combined = [
+        node.arg.op.name
+        for node in toposort((value,))
+        if node.op.closes and hasattr(node.arg, "op")
+    ]
+    what = "_".join(dict.fromkeys(combined)) or value.op.name
+    return f"{what.lower()}_{'x'.join(map(str, place.shape)) or 'scalar'}"
 
 
 def place_temporaries(program: UOp, trace: Trace) -> UOp:

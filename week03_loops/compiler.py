@@ -6,19 +6,20 @@ Nothing is held in a temporary yet: a value is computed wherever it is used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from week01_uops import compiler as week01
-from week01_uops.node import Op
+from week01_uops.node import Op, UOp
 from week01_uops.passes import Dialect, Pass, on_kernels, rules_pass
+from week01_uops.rewrite import rewrite
 from week01_uops.simplify import SIMPLIFY
 from week02_render import compiler as week02
 from week02_render.contract import keep_products
+from week02_render.gates import GATES
 from week02_render.lower import ROWS as WEEK02_ROWS
-from week02_render.lower import Row, moved
+from week02_render.lower import Element, Lowering, Row, moved
 from week02_render.ops import LINEAR
 from week02_render.render import render_c
 from week03_loops import reduction
+from week03_loops.counting import COUNTING
 from week03_loops.movement import INDEX_MAPS
 from week03_loops.ops import INTERNAL, MOVEMENT, OPS, REDUCE
 from week03_loops.rules import MOVEMENT_RULES
@@ -34,9 +35,13 @@ ROWS: Mapping[Op, Row] = {
 }
 
 RULES = SIMPLIFY + MOVEMENT_RULES
+RULES_OF_LOOPS = SIMPLIFY + GATES + COUNTING
 SIMPLIFIED = rules_pass("simplify", "tensor", RULES, TENSOR, "fold, cancel, bound, merge moves")
 CONTRACT = Pass(
     "contract", "tensor", keep_products(MOVEMENT), TENSOR, "keep shared products out of fma"
+)
+INDICES = rules_pass(
+    "indices", "loop", RULES_OF_LOOPS, LOOP, "simplify indices and gates, count without loops"
 )
 ACCUMULATE = Pass(
     "accumulate",
@@ -47,12 +52,20 @@ ACCUMULATE = Pass(
 )
 
 COMPILER = (
-    week02.COMPILER.named("week03", DIALECT)
-    .replace_pass("inline", replace(week01.INLINE, leaves=TENSOR))
+    week02.COMPILER.extend("week03", DIALECT, {week02.TENSOR: TENSOR, week02.LOOP: LOOP})
     .replace_pass("simplify", SIMPLIFIED)
     .replace_pass("contract", CONTRACT)
     .replace_pass("loops", week02.loops(ROWS, LOOP))
+    .replace_pass("indices", INDICES)
     .insert(ACCUMULATE, after="indices")
 )
+
+
+def is_index_arithmetic(node: UOp) -> bool:
+    """Whether an element of a closed value is found without any loop, once simplified."""
+    lowering = Lowering(ROWS)
+    element = lowering.element(Element(node, lowering.ranges(node.shape)))
+    return all(n.op is not REDUCE for n in rewrite(element, RULES_OF_LOOPS).toposort())
+
 
 REFERENCE = week02.Reference(COMPILER, {"c": render_c})

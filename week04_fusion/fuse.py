@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from week01_uops.node import UOp, recursive
-from week01_uops.ops import EXP2, FLOORDIV, FLOORMOD, LOG2, RECIP
+from week01_uops.ops import CAST, EXP2, FLOORDIV, FLOORMOD, LOG2, RECIP
 from week01_uops.rewrite import Trace
 from week02_render.lower import Indices, broadcast_indices
 from week02_render.ops import (
     AFTER,
     INDEX,
+    KEEP,
     LOAD,
     OUTPUT,
     RANGE,
@@ -33,6 +34,7 @@ from week02_render.ops import (
     loop,
     open_ranges,
 )
+from week03_loops.compiler import is_index_arithmetic
 from week03_loops.movement import INDEX_MAPS, ZERO
 from week03_loops.ops import REDUCE
 from week04_fusion.ops import STAGE
@@ -41,8 +43,14 @@ from week04_fusion.stage import COMPUTED
 ACCESS = 8.0
 """Operations that cost as much as writing or reading one element of a buffer."""
 
-SLOW = dict.fromkeys((EXP2, LOG2, RECIP, FLOORDIV, FLOORMOD), 8.0)
-"""Operations that cost more than an addition."""
+LIGHT = 4 * ACCESS
+"""Operations that may be repeated for each element that is stored."""
+
+INDEX_WORK = 4.0
+"""Operations at most for one element of a value that is index arithmetic."""
+
+WEIGHTS = {**dict.fromkeys((EXP2, LOG2, RECIP, FLOORDIV, FLOORMOD), 8.0), CAST: 0.0, KEEP: 0.0}
+"""Operations that do not cost as much as an addition; a CAST is part of the access."""
 
 ROUNDS = 4
 MANY_DEMANDS = 16
@@ -86,6 +94,7 @@ class Case:
     work: float
     stored: bool
     constant: bool
+    reduces: bool
 
     @property
     def repeated(self) -> float:
@@ -97,6 +106,17 @@ class Case:
         """The price, in operations, of writing the elements and reading them in each nest."""
         readers = len({d.nest for d in self.demands})
         return ACCESS * self.value.size * (1 + readers)
+
+
+    @property
+    def stores(self) -> float:
+        """What the nests that want the value spend on storing their own."""
+        nests = {d.nest for d in self.demands}
+        return LIGHT * sum(math.prod(_filled(nest)) for nest in nests)
+
+
+def _filled(nest: UOp) -> tuple[int, ...]:
+    return nest.shape if nest.op is STAGE else nest.src[0].shape
 
 
 @dataclass(frozen=True)
@@ -136,6 +156,12 @@ FUSION: tuple[FusionRule, ...] = (
         lambda c: f"{c.repeated:.3g} operations repeated cost less than its traffic, {c.traffic:.3g}",
     ),
     FusionRule(
+        "light",
+        lambda c: not c.reduces and c.repeated <= c.stores,
+        False,
+        lambda c: f"{c.repeated:.3g} operations repeated cost less than storing what they go into",
+    ),
+    FusionRule(
         "price",
         lambda c: True,
         True,
@@ -155,7 +181,7 @@ def fuse(program: UOp, trace: Trace) -> UOp:
     best: tuple[float, frozenset[UOp], _Round] | None = None
     seen: set[frozenset[UOp]] = set()
     for _ in range(ROUNDS):
-        attempt = _Round(order, _work(order, kept), constant)
+        attempt = _Round(order, _work(order, kept, constant), constant, _reducing(order, kept))
         cost = attempt.run()
         if best is None or cost < best[0]:
             best = (cost, attempt.kept, attempt)
@@ -183,29 +209,46 @@ def without(program: UOp, drop: Callable[[UOp], bool]) -> UOp:
 
 
 def _constants(order: list[UOp]) -> frozenset[UOp]:
-    """Nodes that depend on no storage and hold no reduction: index arithmetic at most."""
+    """Nodes that depend on no storage and need no loop: index arithmetic at most."""
     varying: set[UOp] = set()
     for node in order:
-        own = node.op in STORAGE or node.op is REDUCE or node.op is RANGE
+        own = node.op in STORAGE or node.op is RANGE
         if own or any(s in varying for s in node.src):
+            varying.add(node)
+        elif node.op is REDUCE and not is_index_arithmetic(without(node, lambda _: True)):
             varying.add(node)
     return frozenset(node for node in order if node not in varying)
 
 
-def _work(order: list[UOp], kept: Iterable[UOp]) -> Mapping[UOp, float]:
-    """Operations for one element of each node, down to the STAGEs that are kept."""
+def _reducing(order: list[UOp], kept: Iterable[UOp]) -> frozenset[UOp]:
+    """Nodes whose work, down to the STAGEs that are kept, holds a reduction."""
+    staged = set(kept)
+    found: set[UOp] = set()
+    for node in order:
+        below = any(s in found and s not in staged for s in node.src)
+        if node.op is REDUCE or below:
+            found.add(node)
+    return frozenset(found)
+
+
+def _work(
+    order: list[UOp], kept: Iterable[UOp], constant: frozenset[UOp]
+) -> Mapping[UOp, float]:
+    """Operations for one element of each node, down to the STAGEs that are kept, without loads."""
     staged = set(kept)
     work: dict[UOp, float] = {}
     for node in order:
         below = sum(work[s] for s in node.src)
         if node in staged or node.op in STORAGE:
-            work[node] = 1.0
+            work[node] = 0.0
+        elif node in constant:
+            work[node] = min(below + 1, INDEX_WORK)
         elif node.op is REDUCE:
             axes = math.prod(node.src[0].shape[: node.arg.axes])
             loops = math.prod(r.arg.size for r in node.src[1:])
             work[node] = axes * loops * (1 + work[node.src[0]])
         elif node.op in COMPUTED:
-            work[node] = SLOW.get(node.op, 1.0) + below
+            work[node] = WEIGHTS.get(node.op, 1.0) + below
         else:
             work[node] = below
     for node in order:
@@ -221,6 +264,7 @@ class _Round:
     order: list[UOp]
     work: Mapping[UOp, float]
     constant: frozenset[UOp]
+    reducing: frozenset[UOp]
     demands: dict[UOp, dict[Demand, None]] = field(default_factory=dict)
     decisions: dict[UOp, tuple[FusionRule, Case]] = field(default_factory=dict)
     cost: float = 0.0
@@ -258,7 +302,15 @@ class _Round:
         stored = any(d.nest.op is STORE and d.nest.src[0].op is OUTPUT and d.nest.src[1] is stage
                      for d in wanted)
         total = sum(d.evaluations for d in wanted)
-        case = Case(value, wanted, total, self.work[value], stored, value in self.constant)
+        case = Case(
+            value,
+            wanted,
+            total,
+            self.work[value],
+            stored,
+            value in self.constant,
+            value in self.reducing,
+        )
         rule = next(rule for rule in FUSION if rule.applies(case))
         self.decisions[stage] = rule, case
         if rule.stays:
@@ -270,7 +322,7 @@ class _Round:
 
     def _pass_on(self, node: UOp, wanted: tuple[Demand, ...]) -> None:
         if node.op in COMPUTED:
-            each = SLOW.get(node.op, 1.0)
+            each = WEIGHTS.get(node.op, 1.0)
             self.cost += each * sum(d.evaluations for d in wanted)
         for wish in wanted:
             for source, wanted_there in _sources(node, wish):

@@ -60,8 +60,8 @@ def attention(
     *batch, heads, queries, width = q.shape
     groups, keys = k.shape[-3:-1]
     grouped = (*batch, groups, heads // groups)
-    q = mul(q, 1 / math.sqrt(max(width, 1)) if scale is None else scale)
     scores = matmul(reshape(q, (*grouped, queries, width)), transpose(unsqueeze(k, -3)))
+    scores = mul(scores, 1 / math.sqrt(max(width, 1)) if scale is None else scale)
     scores = _masked(reshape(scores, (*batch, heads, queries, keys)), mask, causal)
     weights = reshape(softmax(scores), (*grouped, queries, keys))
     return reshape(matmul(weights, unsqueeze(v, -3)), (*batch, heads, queries, v.shape[-1]))

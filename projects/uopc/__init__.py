@@ -1,0 +1,1 @@
+"""uopc: the reference compiler on the command line."""
