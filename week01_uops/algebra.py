@@ -42,10 +42,6 @@ def _opposite(c: UOp) -> UOp:
     return const(c.dtype.wrap(-c.arg.value) if c.dtype.is_int else -c.arg.value, c.dtype)
 
 
-def _zero(dtype: DType) -> UOp:
-    return const(False if dtype is bool_ else 0, dtype)
-
-
 def constant_right(node: UOp) -> UOp | None:
     """Swap c ∘ x → x ∘ c for a commuting op ∘ and a constant c."""
     left, right = node.src
@@ -80,7 +76,7 @@ ARITHMETIC = Rules(
 INTEGER = Rules(
     "identities of integers",
     (
-        Rule("multiply_zero", MUL(d, 0), lambda d: _zero(d.dtype), keeps_shape=True),
+        Rule("multiply_zero", MUL(n, 0), lambda n: const(0, n.dtype), keeps_shape=True),
         Rule("add_opposite", ADD(n, NEG(n)), lambda n: const(0, n.dtype), keeps_shape=True),
         Rule("add_constants", ADD(ADD(n, c1), c2), lambda n, c1, c2: ADD(n, ADD(c1, c2))),
         Rule("multiply_constants", MUL(MUL(n, c1), c2), lambda n, c1, c2: MUL(n, MUL(c1, c2))),
@@ -99,6 +95,8 @@ b, p, q = var("b", boolean), var("p", boolean), var("q", boolean)
 BOOLEAN = Rules(
     "identities of bools: MUL is and, MAX is or, CMPNE is xor",
     (
+        Rule("and_true", MUL(b, True), lambda b: b),
+        Rule("and_false", MUL(b, False), lambda b: const(False, bool_), keeps_shape=True),
         Rule("and_same", MUL(b, b), lambda b: b),
         Rule("or_true", MAX(b, True), lambda b: const(True, bool_), keeps_shape=True),
         Rule("or_false", MAX(b, False), lambda b: b),

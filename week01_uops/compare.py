@@ -93,7 +93,7 @@ def differ(a: UOp, b: UOp) -> UOp | None:
         if reduced is None:
             return const(True, bool_)
         gap = reduced
-    gap = _leading(gap)
+    gap = _leading(gap, bits)
     left, right = sides(gap)
     if not left.terms:
         left, right = right, left
@@ -114,11 +114,18 @@ def _reduced(gap: Linear) -> Linear | None:
     return gap
 
 
-def _leading(gap: Linear) -> Linear:
-    """The form or its negation: the largest coefficient becomes positive."""
-    size = max(map(abs, gap.terms.values()))
-    first = min((t for t, c in gap.terms.items() if abs(c) == size), key=order)
-    return gap if gap.terms[first] > 0 else gap.times(-1)
+def _leading(gap: Linear, bits: int) -> Linear:
+    """The form or its negation, modulo 2^bits: the largest coefficient becomes positive.
+
+    A coefficient of −2^(bits−1) is its own opposite, and has no say; the constant has the last one.
+    """
+    half = 1 << (bits - 1)
+    signs = {t: c for t, c in gap.terms.items() if abs(c) != half}
+    size = max(map(abs, signs.values()), default=0)
+    first = min((t for t, c in signs.items() if abs(c) == size), key=order, default=None)
+    lead = -gap.constant if first is None else signs[first]
+    form = wrapped(gap.times(-1) if lead < 0 else gap, bits)
+    return form._replace(terms={t: abs(c) if abs(c) == half else c for t, c in form.terms.items()})
 
 
 def larger(a: UOp, b: UOp) -> UOp | None:
