@@ -76,7 +76,6 @@ def _from_torch(tensor: Any) -> Array:  # noqa: ANN401 - torch is not imported h
         raise TypeError(f"expected a tensor on the CPU, got one on {tensor.device}; use .cpu()")
     tensor = tensor.detach()
     if tensor.dtype is torch.bfloat16:  # NumPy has no such type: its bits are read as integers
-        array: Array = tensor.view(torch.int16).numpy().view(dtypes.bfloat16.numpy)
-        return array
-    array = tensor.resolve_conj().resolve_neg().numpy()
-    return array
+        tensor = tensor.view(torch.int16)
+        return np.asarray(tensor.numpy()).view(dtypes.bfloat16.numpy)
+    return np.asarray(tensor.resolve_conj().resolve_neg().numpy())

@@ -195,12 +195,29 @@ static inline float round_f16_f64(double x) {
 """,
 }
 
+_CHECKS = {
+    "program_error": "char program_error[256];\n",
+    "program_error_set": "static _Bool program_error_set;\n",
+    # The first report stays, whichever thread makes it.
+    "in_bounds": """\
+static _Bool in_bounds(int64_t index, int64_t size, const char *what) {
+    if (index >= 0 && index < size) return 1;
+    if (!__atomic_exchange_n(&program_error_set, 1, __ATOMIC_RELAXED))
+        __builtin_snprintf(program_error, sizeof program_error,
+                           "%s: index %lld is outside [0, %lld)",
+                           what, (long long)index, (long long)size);
+    return 0;
+}
+""",
+}
+
 _WIDE_FLOATS = (dtypes.float32, dtypes.float64)
 
 PRELUDE: Mapping[str, str] = {
     **_BITS,
     **_BFLOAT16,
     **_FLOAT16,
+    **_CHECKS,
     **dict(_floordiv(dtype) for dtype in dtypes.INTEGERS),
     **dict(_floormod(dtype) for dtype in dtypes.INTEGERS),
     **dict(_maximum(dtype) for dtype in (*dtypes.INTEGERS, *_WIDE_FLOATS)),

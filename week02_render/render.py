@@ -11,11 +11,15 @@ from week01_uops.node import UOp
 from week01_uops.ops import CALL, PARAM, RETURN, parameters
 from week01_uops.passes import top_nodes
 from week01_uops.rewrite import Trace
-from week02_render.c_kernel import C, Kernel, Tables
+from week02_render.c_kernel import Kernel, Tables
 from week02_render.c_prelude import helpers
+from week02_render.c_statements import C
 from week02_render.c_types import STORAGE_TYPE
 from week02_render.linearize import linearize
 from week02_render.ops import AFTER, BUFFER, OUTPUT, STORE, WORKSPACE, storage_of
+
+LINE = 100
+"""Characters of a line."""
 
 HEADERS = "#include <stddef.h>\n#include <stdint.h>\n"
 
@@ -94,7 +98,9 @@ class _Unit:
         """The whole unit."""
         parts = [*self._buffers(), *map(self._kernel, self.functions.values()), self._program()]
         body = "\n".join(parts)
-        return "\n".join(part for part in (HEADERS, helpers(body), body) if part)
+        return "\n".join(
+            part for part in (HEADERS, helpers(body, self.tables.prelude), body) if part
+        )
 
     def _buffers(self) -> Iterator[str]:
         for node, name in self.buffers.items():
@@ -103,17 +109,15 @@ class _Unit:
 
     def _kernel(self, function: Function) -> str:
         names = {node: f"p{slot}" for slot, node in function.slots.items()}
-        kernel = Kernel(self.tables, function.body.src, function.name, self.checked, names=names)
-        lines = kernel.write()
-        parameters = ", ".join(_parameter(function, s) for s in range(_count(function)))
-        return "\n".join(
-            [
-                f"/* {_about(function)} */",
-                f"static __attribute__((noinline)) void {function.name}({parameters or 'void'}) {{",
-                *lines,
-                "}\n",
-            ]
-        )
+        kernel = Kernel(self.tables, function.body.src, function.name, names, self.checked)
+        head = f"static __attribute__((noinline)) void {function.name}("
+        parameters = [_parameter(function, slot) for slot in range(_count(function))]
+        lines = [
+            f"/* {_about(function)} */",
+            *_wrapped(head, parameters or ["void"]),
+            *kernel.write(),
+        ]
+        return "\n".join([*lines, "}\n"])
 
     def _program(self) -> str:
         lines = []
@@ -122,6 +126,8 @@ class _Unit:
             lines.append(f"size_t program_workspace(void) {{\n    return {self.workspace};\n}}\n")
             extra = ", void *workspace"
         lines.append(f"void program(void *const *inputs, void *const *outputs{extra}) {{")
+        if self.checked:
+            lines += ["    program_error[0] = 0;", "    program_error_set = 0;"]
         for call in self.calls:
             arguments = ", ".join(self._argument(storage_of(a)) for a in call.src[1:])
             lines.append(f"    {self.functions[call.src[0]].name}({arguments});")
@@ -157,6 +163,14 @@ def _about(function: Function) -> str:
 
     read = describe([s for s in sorted(function.slots) if s not in function.written])
     return f"{function.name}: {read} -> {describe(sorted(function.written))}"
+
+
+def _wrapped(head: str, parameters: list[str]) -> list[str]:
+    """The head of a function, on one line if that is short."""
+    line = f"{head}{', '.join(parameters)}) {{"
+    if len(line) <= LINE:
+        return [line]
+    return [head, *(f"    {item}," for item in parameters[:-1]), f"    {parameters[-1]})", "{"]
 
 
 def _identifier(prefix: str, name: str | None) -> str:

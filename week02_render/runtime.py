@@ -36,7 +36,7 @@ _ffi.cdef(
 )
 
 
-class CheckFailed(Exception):
+class CheckError(Exception):
     """A checked build found an index out of range; says which."""
 
 
@@ -180,7 +180,7 @@ class LoadedProgram:
 
         Raises:
             ValueError, TypeError: an array is missing or of another type.
-            CheckFailed: a checked build met an index out of range.
+            CheckError: a checked build met an index out of range.
         """
         call = self.bind(inputs, self.signature.results(out))
         call()
@@ -200,7 +200,7 @@ class LoadedProgram:
     def check(self) -> None:
         """Raise what a checked build reported in the last call."""
         if self._error is not None and self._error[0][0] != b"\0":
-            raise CheckFailed(_ffi.string(self._error[0]).decode())
+            raise CheckError(_ffi.string(self._error[0]).decode())
 
 
 class BoundCall:
@@ -218,11 +218,11 @@ class BoundCall:
         self.outputs = outputs
         self._program = program
         self._function = program._function
-        self._arguments = (_pointers(inputs), _pointers(outputs))
-        if program._workspace_size:
-            self._arguments += (program._workspace(),)
+        workspace = [program._workspace()] if program._workspace_size else []
+        self._arguments = (_pointers(inputs), _pointers(outputs), *workspace)
 
     def __call__(self) -> None:
+        """Run the program."""
         self._function(*self._arguments)
         if self._program._error is not None:
             self._program.check()
