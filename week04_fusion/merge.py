@@ -1,13 +1,16 @@
-"""Kernels that read the same storage over the same loops become one kernel.
+"""Kernels over the same loops become one kernel.
 
     CALL(END(e, r…), …), CALL(END(f, r…), …)   →   CALL(END(AFTER(f, e), r…), …)
 
-It is done where neither waits for the other and one reads nothing that the other does not: mean
-and variance of one array, not three products of one matrix with three others.
+It is done in two cases. Side by side: neither waits for the other, and one reads nothing that the
+other does not: sum and sum of squares of one array, not three products of one matrix with three
+others. In a chain: the later one reads what the earlier one writes, each element in the very
+iteration that has written it, and takes the value instead of loading it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from week01_uops.calls import substitute
@@ -15,7 +18,7 @@ from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CALL, PARAM, CallArg, ParamArg
 from week01_uops.passes import top_nodes
 from week01_uops.rewrite import Trace
-from week02_render.ops import AFTER, END, STORE, storage_of
+from week02_render.ops import AFTER, ALLOC, END, LOAD, STORE, storage_of
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,11 @@ def merge_kernels(program: UOp, trace: Trace) -> UOp:
     """Merge pairs until none is left that may be."""
     while (pair := _find_pair(program, trace)) is not None:
         first, second = pair
-        program = _replace(program, first, second)
+        program = _replace(program, {first: _merged(first, second), second: None})
         trace.fired["merge"] += 1
+    while (found := _find_dead(program)) is not None:
+        program = _replace(program, {found[0]: found[1]})
+        trace.fired["drop dead store"] += 1
     return program
 
 
@@ -42,15 +48,40 @@ def _find_pair(program: UOp, trace: Trace) -> tuple[UOp, UOp] | None:
     kernels = _kernels(program)
     for j, later in enumerate(kernels):
         for i, earlier in enumerate(kernels[:j]):
-            if earlier.loops != later.loops or not (earlier.read & later.read):
+            if earlier.loops != later.loops:
                 continue
             if later.waits >> i & 1:
-                continue
-            if earlier.read <= later.read or later.read <= earlier.read:
-                return earlier.call, later.call
-            reason = "each reads storage that the other does not"
-            trace.decline("merge", reason, later.call)
+                between = any(
+                    kernels[k].waits >> i & 1 and later.waits >> k & 1 for k in range(i + 1, j)
+                )
+                if not between and _is_chain(earlier, later):
+                    return earlier.call, later.call
+            elif earlier.read & later.read:
+                if earlier.read <= later.read or later.read <= earlier.read:
+                    return earlier.call, later.call
+                reason = "each reads storage that the other does not"
+                trace.decline("merge", reason, later.call)
     return None
+
+
+def _is_chain(earlier: _Kernel, later: _Kernel) -> bool:
+    """Whether the later kernel loads what the earlier one stores only where it is stored."""
+    stored = {
+        (storage_of(earlier.call.src[1 + storage_of(n.src[0]).arg.slot]), n.src[0].src[1:])
+        for n in earlier.call.src[0].toposort()
+        if n.op is STORE and len(n.src) == 2 and storage_of(n.src[0]).op is PARAM
+    }
+    if later.written & (earlier.written | earlier.read):
+        return False
+    loads = [n for n in later.call.src[0].toposort() if n.op is LOAD]
+    for node in loads:
+        base = storage_of(node.src[0])
+        if base.op is PARAM:
+            place = storage_of(later.call.src[1 + base.arg.slot])
+            at = (place, node.src[0].src[1:])
+            if place in earlier.written and (at not in stored or len(node.src) > 1):
+                return False
+    return True
 
 
 def _kernels(program: UOp) -> list[_Kernel]:
@@ -82,25 +113,62 @@ def _describe(call: UOp, waits: int) -> _Kernel:
     )
 
 
-def _replace(program: UOp, first: UOp, second: UOp) -> UOp:
-    """The program with one CALL in place of two."""
-    merged = _merged(first, second)
+def _replace(program: UOp, calls: dict[UOp, UOp | None]) -> UOp:
+    """The program with CALLs exchanged; those mapped to None become the first that is not."""
+    new = next(call for call in calls.values() if call is not None)
+    target = {old: call if call is not None else new for old, call in calls.items()}
+
+    def sources(node: UOp) -> tuple[UOp, ...]:
+        node = target.get(node, node)
+        return node.src[1:] if node.op is CALL else node.src
+
     done: dict[UOp, UOp] = {}
-    pending = {first: merged, second: merged}
-    for node in _order_for(program, pending):
-        target = pending.get(node, node)
-        src = tuple([done.get(s, s) for s in target.src])
-        done[node] = target.with_src(src)
+    for node in toposort((program,), sources):
+        exchanged = target.get(node, node)
+        done[node] = exchanged.with_src(tuple([done.get(s, s) for s in exchanged.src]))
     return done[program]
 
 
-def _order_for(program: UOp, pending: dict[UOp, UOp]) -> list[UOp]:
-    """Sources first, where a merged CALL stands for both and needs what both needed."""
-    def sources(node: UOp) -> tuple[UOp, ...]:
-        target = pending.get(node, node)
-        return target.src[1:] if target.op is CALL else target.src
+def _stores(effect: UOp) -> list[UOp]:
+    """The effects that an AFTER of effects joins, first to last."""
+    return [*_stores(effect.src[1]), effect.src[0]] if effect.op is AFTER else [effect]
 
-    return toposort((program,), sources)
+
+def _joined(effects: list[UOp]) -> UOp:
+    joined = effects[0]
+    for effect in effects[1:]:
+        joined = make(AFTER, (effect, joined))
+    return joined
+
+
+def _find_dead(program: UOp) -> tuple[UOp, UOp] | None:
+    """A kernel that fills a temporary which nobody reads, and the kernel without that store."""
+    calls = [node for node in top_nodes(program) if node.op is CALL]
+    users = Counter(storage_of(a) for call in calls for a in call.src[1:])
+    users.update(storage_of(output) for output in program.src)
+    for call in calls:
+        if call.src[0].op is END and call.src[0].src[0].op is AFTER:
+            stores = _stores(call.src[0].src[0])
+            alive = [s for s in stores if not _is_dead(s, call, users)]
+            if 0 < len(alive) < len(stores):
+                return call, _trimmed(call, alive)
+    return None
+
+
+def _is_dead(store: UOp, call: UOp, users: Counter[UOp]) -> bool:
+    place = storage_of(store.src[0])
+    storage = storage_of(call.src[1 + place.arg.slot]) if place.op is PARAM else place
+    return storage.op is ALLOC and users[storage] == 1
+
+
+def _trimmed(call: UOp, alive: list[UOp]) -> UOp:
+    """The CALL with only these stores in its body, and only the arguments they need."""
+    body = make(END, (_joined(alive), *call.src[0].src[1:]))
+    needed = sorted({n.arg.slot for n in body.toposort() if n.op is PARAM})
+    arguments = [call.src[1 + slot] for slot in needed]
+    trimmed = make(CALL, (body, *call.src[1 : 2 + needed[-1]]), call.arg)
+    slots = {storage_of(argument): k for k, argument in enumerate(arguments)}
+    return make(CALL, (_renumbered(trimmed, slots), *arguments), call.arg)
 
 
 def _merged(first: UOp, second: UOp) -> UOp:
@@ -112,16 +180,26 @@ def _merged(first: UOp, second: UOp) -> UOp:
     written = _describe(first, 0).written | _describe(second, 0).written
     places = sorted(storages, key=lambda place: place not in written)
     slots = {place: slot for slot, place in enumerate(places)}
-    bodies = [_renumbered(call, slots) for call in (first, second)]
-    effect = make(AFTER, (bodies[1].src[0], bodies[0].src[0]))
-    body = make(END, (effect, *bodies[0].src[1:]))
+    earlier, later = (_renumbered(call, slots) for call in (first, second))
+    later = substitute(later, _known_loads(earlier, later))
+    effect = _joined([*_stores(earlier.src[0]), *_stores(later.src[0])])
+    body = make(END, (effect, *earlier.src[1:]))
     names = [call.arg.name or "kernel" for call in (first, second)]
-    return make(CALL, (body, *[_waiting(p, storages[p]) for p in places]), CallArg("_".join(names)))
+    arguments = [_waiting(p, storages[p], {first, second}) for p in places]
+    return make(CALL, (body, *arguments), CallArg("_".join(names)))
 
 
-def _waiting(place: UOp, arguments: dict[UOp, None]) -> UOp:
-    """The storage, after all that any of the arguments waits for."""
-    deps = dict.fromkeys(dep for a in arguments if a.op is AFTER for dep in a.src[1:])
+def _known_loads(earlier: UOp, later: UOp) -> dict[UOp, UOp]:
+    """The values of the later body's loads that the earlier body has just stored."""
+    stored = {n.src[0]: n.src[1] for n in earlier.toposort() if n.op is STORE}
+    return {
+        n: stored[n.src[0]] for n in later.toposort() if n.op is LOAD and n.src[0] in stored
+    }
+
+
+def _waiting(place: UOp, arguments: dict[UOp, None], own: set[UOp]) -> UOp:
+    """The storage, after all other kernels that any of the arguments waits for."""
+    deps = dict.fromkeys(d for a in arguments if a.op is AFTER for d in a.src[1:] if d not in own)
     return make(AFTER, (place, *deps)) if deps else place
 
 
