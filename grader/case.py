@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 
 from grader import compare, draws
 from grader.draws import Array, Inputs
+from grader.sandbox import Limits
 from grader.subject import Answer, Subject
 from grader.verdict import Difference, Evidence, SpecFailure, Verdict, excerpt
 from grader.weeks import evaluate, read
 from week01_uops.interchange import ReadErrors
 from week01_uops.node import UOp
+from week01_uops.ops import parameters
 
 HEADER = "uops 1"
 
@@ -25,15 +27,23 @@ def normal(text: str) -> str:
     return text if text.lstrip().startswith("uops") else f"{HEADER}\n{text}"
 
 
+class Bench(Protocol):
+    """What a case needs of a judge: the compiler, the week, the seed, and the limits of C."""
+
+    subject: Subject
+    week: int
+    seed: int
+    limits: Limits
+
+
 class Case:
     """One check of one program."""
 
-    def __init__(
-        self, subject: Subject, week: int, seed: int, evidence: Evidence
-    ) -> None:
-        self.subject = subject
-        self.week = week
-        self.seed = seed
+    def __init__(self, bench: Bench, evidence: Evidence) -> None:
+        self.subject = bench.subject
+        self.week = bench.week
+        self.seed = bench.seed
+        self.limits = bench.limits
         self.evidence = evidence
 
     def fail(self, verdict: Verdict, sentence: str) -> NoReturn:
@@ -61,10 +71,10 @@ class Case:
     def text(self, verb: Sequence[str], text: str) -> str:
         """What the compiler prints for a program that it must take."""
         answer = self.ask(verb, text)
-        if answer.verdict is Verdict.OK:
-            return answer.stdout
-        what = answer.note or excerpt(answer.stderr, 3) or "no word on standard error"
-        self.fail(answer.verdict, f"{verb[0]} of a right program: {what}")
+        if answer.verdict is not Verdict.OK:
+            what = answer.note or excerpt(answer.stderr, 3) or "no word on standard error"
+            self.fail(answer.verdict, f"{verb[0]} of a right program: {what}")
+        return answer.stdout
 
     def result(self, verb: Sequence[str], text: str) -> UOp:
         """The program that the compiler prints for a program that it must take."""
@@ -134,7 +144,7 @@ class Case:
     ) -> None:
         """Keep the evidence; of many points of a scalar program, the one that is wrong."""
         lifted = any(
-            inputs[slot].shape != param.shape for slot, param in draws.parameters(program).items()
+            inputs[slot].shape != param.shape for slot, param in parameters(program).items()
         )
         if lifted:
             (point,) = different.index or (0,)

@@ -52,6 +52,7 @@ def rough_bounds(expected: Sequence[Array], tolerance: float | None, terms: int)
     """|expected| · tolerance, or a few units in the last place of the largest value met.
 
     Args:
+        expected: the right outputs.
         tolerance: relative, or None for one that follows from the dtype.
         terms: how many roundings one element may have gone through.
     """

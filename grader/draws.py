@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from week02_render.ops import INDEX
 
 Array = np.ndarray[Any, Any]
 Inputs = dict[int, Array]
+Given = Mapping[int, Any] | Sequence[Mapping[int, Any]] | None
+"""Inputs as tests write them: numbers, nested lists or arrays by slot; or several such."""
 
 POINTS = 4096
 EXHAUSTIVE = 1 << 16
@@ -83,8 +85,15 @@ def draw(program: UOp, rng: np.random.Generator, *, special: bool) -> Inputs:
     return found
 
 
-def given(program: UOp, inputs: Mapping[int, Any]) -> Inputs:
-    """Inputs written by hand: nested lists, numbers or arrays by slot."""
+def given(program: UOp, inputs: Given) -> list[Inputs]:
+    """Inputs written by hand, as arrays of the PARAMs' dtypes and shapes."""
+    if inputs is None:
+        return []
+    many = [inputs] if isinstance(inputs, Mapping) else inputs
+    return [_given(program, one) for one in many]
+
+
+def _given(program: UOp, inputs: Mapping[int, Any]) -> Inputs:
     params = parameters(program)
     if set(inputs) != set(params):
         raise ValueError(f"expected inputs for the slots {sorted(params)}, got {sorted(inputs)}")

@@ -1,9 +1,9 @@
 """A failure as a record: what the reports show, what is stored, and how it is found again.
 
 Keys of a record (all JSON): id, test, sentence, week, submission (a folder or null), seed, check,
-arguments, sent, verdict, message, program, verb, command, result, stderr, difference (output, index,
-expected, got, count, total, note; or null), inputs (by slot), expected, got (arrays), shrunk,
-shrunk_check, shrunk_arguments, and once stored, file (where the program lies).
+arguments, sent, verdict, message, program, verb, command, result, stderr, difference (output,
+index, expected, got, count, total, note; or null), inputs (by slot), expected, got (arrays),
+shrunk, shrunk_check, shrunk_arguments, and once stored, file (where the program lies).
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def _parts(kept: Record, lines: int) -> Iterator[str]:
     yield f"{kept['verdict']}: {kept['message']}"
     yield from _block("program", kept["program"], lines)
     if kept["shrunk"]:
-        yield from _block("smallest program found that fails in the same way", kept["shrunk"], lines)
+        yield from _block(
+            "smallest program found that fails in the same way", kept["shrunk"], lines
+        )
     if kept["difference"]:
         yield f"first difference: {Difference(**kept['difference'])}"
     if kept["verdict"] in _PRINTED and kept["result"]:
@@ -126,3 +128,11 @@ def find(name: str, state: Path) -> Record:
     if found:
         raise KeyError(f"{name} could be {', '.join(p.stem for p in found)}")
     raise KeyError(f"no failure {name} in {folder}")
+
+
+def stored(state: Path) -> Iterator[Record]:
+    """All stored failures, the oldest first."""
+    files = (state / "failures").glob("*.json")
+    for path in sorted(files, key=lambda path: (path.stat().st_mtime, path.name)):
+        kept: Record = json.loads(path.read_text())
+        yield kept

@@ -12,6 +12,8 @@ from typing import Any
 
 from grader import run_checks, simplify_checks
 from grader.case import Case, normal
+from grader.draws import Given
+from grader.sandbox import MIB, Limits
 from grader.subject import Subject
 from grader.verdict import Evidence
 
@@ -22,12 +24,16 @@ class Judge:
     Attributes:
         week: programs and results are read as programs of this week.
         seed: what random inputs follow from, together with the program.
+        limits: of a compiled program; those of the compiler are the subject's.
     """
 
-    def __init__(self, subject: Subject, week: int, seed: int = 0) -> None:
+    def __init__(
+        self, subject: Subject, week: int, seed: int = 0, seconds: float | None = None
+    ) -> None:
         self.subject = subject
         self.week = week
         self.seed = seed
+        self.limits = Limits(output=MIB).within(seconds)
 
     def check(self, name: str, text: str | bytes, **arguments: object) -> None:
         """Call one of the claims below by its name."""
@@ -35,7 +41,7 @@ class Judge:
         claim(text, **arguments)
 
     def _case(self, check: str, sent: str | bytes, **arguments: Any) -> Case:  # noqa: ANN401
-        return Case(self.subject, self.week, self.seed, Evidence(check, arguments, sent))
+        return Case(self, Evidence(check, arguments, sent))
 
     def simplifies(
         self,
@@ -45,7 +51,7 @@ class Judge:
         at_most: int | None = None,
         at_most_of: Mapping[str, int] | None = None,
         without: Sequence[str] = (),
-        inputs: Mapping[int, Any] | Sequence[Mapping[int, Any]] | None = None,
+        inputs: Given = None,
     ) -> None:
         """`simplify` keeps the meaning and reaches the bounds.
 
@@ -104,7 +110,7 @@ class Judge:
     def runs(
         self,
         text: str,
-        inputs: Mapping[int, Any] | Sequence[Mapping[int, Any]] | None = None,
+        inputs: Given = None,
         *,
         draws: int = 3,
         tolerance: float | None = None,
@@ -136,7 +142,8 @@ class Judge:
         Args:
             text: the program.
             kernels_at_most: loop nests: loops that stand in no other loop.
-            contains, without: regular expressions.
+            contains: regular expressions that must match.
+            without: regular expressions that must not.
         """
         kept: dict[str, Any] = {"kernels_at_most": kernels_at_most}
         kept |= {"contains": list(contains), "without": list(without)}

@@ -17,7 +17,7 @@ from grader.judge import Judge
 from grader.sandbox import Limits
 from grader.smaller import smaller
 from grader.subject import Subject, SubprocessCompiler, reference
-from grader.submission import Submission, SubmissionFault, load
+from grader.submission import Submission, SubmissionError, load
 from grader.verdict import SpecFailure
 from grader.weeks import WEEKS, Week
 from week01_uops.interface import Compiler
@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
         found = None if folder is None else load(config.invocation_params.dir / folder)
         if found is not None and not (config.getoption("--built") or _is_worker(config)):
             found.prepare()
-    except SubmissionFault as fault:
+    except SubmissionError as fault:
         raise pytest.UsageError(str(fault)) from None
     config.stash[SUBMISSION] = found
 
@@ -87,9 +87,8 @@ def judge(request: pytest.FixtureRequest, _subjects: dict[str, Subject]) -> Judg
         pytest.fail("the fixture judge is for tests in a week's package")
     if week.package not in _subjects:
         _subjects[week.package] = _subject(request.config, week)
-    found = Judge(_subjects[week.package], week.last, request.config.getoption("--seed"))
-    request.node.user_properties.append(("week", week.last))
-    return found
+    seed, seconds = map(request.config.getoption, ("--seed", "--verb-timeout"))
+    return Judge(_subjects[week.package], week.last, seed, seconds)
 
 
 @pytest.fixture
@@ -98,10 +97,18 @@ def compiler(judge: Judge) -> Compiler:
     return judge.subject.compiler
 
 
+def _reference(week: Week) -> Subject:
+    try:
+        return reference(week)
+    except Exception as error:  # a week that is not there yet must not hide the others
+        why = f"{type(error).__name__}: {error}"
+        return pytest.fail(f"{week.package} has no reference: {why}", pytrace=False)
+
+
 def _subject(config: pytest.Config, week: Week) -> Subject:
     submission = config.stash[SUBMISSION]
     if submission is None:
-        return reference(week)
+        return _reference(week)
     if not set(range(week.first, week.last + 1)) & set(submission.weeks):
         done = ", ".join(map(str, submission.weeks))
         pytest.skip(f"{submission.name} is for week(s) {done}, not for {week.title}")
@@ -130,13 +137,14 @@ def pytest_runtest_makereport(
 
 def _keep(item: pytest.Item, failure: SpecFailure) -> failures.Record:
     config = item.config
+    week = _week_at(item.path)
     submission = config.stash[SUBMISSION]
     claims = getattr(item, "funcargs", {}).get("judge")
     if claims is not None and not config.getoption("--no-shrink"):
         smaller(claims, failure)
     kept = failures.record(
         failure,
-        week=dict(item.user_properties).get("week", 0),
+        week=0 if week is None else week.last,
         seed=config.getoption("--seed"),
         submission=None if submission is None else submission.folder,
     )

@@ -74,9 +74,7 @@ class Family:
         """Those alive now; `strays` looks through every process's environment too."""
         processes = table()
         mine = [
-            p
-            for p in processes
-            if self.leader in (p.pid, p.session) or p.identity in self._known
+            p for p in processes if self.leader in (p.pid, p.session) or p.identity in self._known
         ]
         if strays:
             mine += [p for p in processes if p not in mine and _started_with(p.pid, self.home)]

@@ -6,11 +6,8 @@ whether they are right is decided here.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,21 +16,22 @@ from pathlib import Path
 import numpy as np
 
 from grader import sandbox
-from grader.draws import Array, Inputs, parameters
+from grader.draws import Array, Inputs
 from grader.sandbox import MIB, Completed, Limits
 from grader.verdict import Verdict
 from week01_uops.node import UOp
+from week01_uops.ops import parameters
+from week02_render.cache import ObjectCache, cache_directory, content_key
+from week02_render.toolchain import BuildError, find_toolchain
 
 FLAGS = ("-O2", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp")
 BUILD = Limits(seconds=60.0, memory=2048 * MIB, output=MIB)
 HARNESS = Path(__file__).parent / "harness.c"
-KEPT = 256 * MIB
-"""Bytes of built libraries that are kept for the next run."""
 LARGEST_SLOT = 1 << 16
 FAULT = 3
 
 
-class RunFault(Exception):
+class RunError(Exception):
     """The C could not be built or run: the verdict, a sentence, and what was said."""
 
     def __init__(self, verdict: Verdict, sentence: str, stderr: str = "") -> None:
@@ -43,75 +41,36 @@ class RunFault(Exception):
         self.stderr = stderr
 
 
-def c_compiler() -> str | None:
-    """The C compiler of this machine: $CC, gcc, clang or cc."""
-    wanted = (os.environ.get("CC"), "gcc", "clang", "cc")
-    return next((found for name in wanted if name and (found := shutil.which(name))), None)
+def build(source: str) -> bytes:
+    """The library that one translation unit makes with the course's flags."""
+    return _build(source, [*FLAGS, "-shared", "-fPIC"], ["-lm"])
 
 
-@functools.cache
-def _cache() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(home) / "ml-compilers-grader"
+def _build(source: str, flags: Sequence[str], libraries: Sequence[str]) -> bytes:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="grader-cache-"))
-    _prune(folder)
-    return folder
-
-
-def _prune(folder: Path) -> None:
-    """Forget the libraries that were not used for longest."""
-    ages = sorted((path.stat() for path in folder.glob("*.so")), key=lambda s: -s.st_mtime)
-    used = np.cumsum([stat.st_size for stat in ages])
-    if not ages or used[-1] <= KEPT:
-        return
-    oldest = ages[int(np.searchsorted(used, KEPT))].st_mtime
-    for path in folder.glob("*.so"):
-        if path.stat().st_mtime <= oldest:
-            path.unlink(missing_ok=True)
-
-
-def build(source: str) -> Path:
-    """A library from one translation unit, built with the course's flags."""
-    return _build(source, [*FLAGS, "-shared", "-fPIC"], ["-lm"], ".so")
-
-
-@functools.cache
-def _harness() -> Path:
-    return _build(HARNESS.read_text(), ["-O2"], ["-ldl"], ".exe")
-
-
-def _build(source: str, flags: Sequence[str], libraries: Sequence[str], suffix: str) -> Path:
-    compiler = c_compiler()
-    if compiler is None:
-        raise RunFault(Verdict.GRADER, "expected a C compiler (gcc, clang or cc), found none")
+        toolchain = find_toolchain()
+    except BuildError as error:
+        raise RunError(Verdict.GRADER, str(error)) from None
     data = source.encode("utf-8", "surrogatepass")
-    name = hashlib.sha256(b"\0".join([compiler.encode(), " ".join(flags).encode(), data]))
-    path = _cache() / (name.hexdigest()[:32] + suffix)
-    if path.exists():
-        path.touch()
-        return path
-    with tempfile.TemporaryDirectory(prefix="grader-build-") as folder:
-        (Path(folder) / "program.c").write_bytes(data)
-        command = [compiler, *flags, "program.c", "-o", "program", *libraries]
-        run = sandbox.run(command, cwd=Path(folder), limits=BUILD)
+
+    def compile_to(target: Path) -> None:
+        target.with_name("program.c").write_bytes(data)
+        command = [*toolchain.command, *flags, "program.c", "-o", target.name, *libraries]
+        run = sandbox.run(command, cwd=target.parent, limits=BUILD)
         if run.verdict is not Verdict.OK or run.status:
             raise _build_fault(run)
-        partial = path.with_suffix(f".{os.getpid()}.partial")
-        shutil.move(Path(folder) / "program", partial)
-        partial.replace(path)
-    return path
+
+    key = content_key(data.decode("utf-8", "replace"), *flags, toolchain.identity)
+    return ObjectCache(cache_directory() / "grader").get(key, compile_to)
 
 
-def _build_fault(run: Completed) -> RunFault:
+def _build_fault(run: Completed) -> RunError:
     words = run.stderr.decode("utf-8", "replace")
     first = next((line for line in words.splitlines() if "error" in line), "")
     why = run.note or first or f"exit status {run.status}"
     if run.verdict is Verdict.GRADER:
-        return RunFault(Verdict.GRADER, why)
-    return RunFault(Verdict.COMPILE_ERROR, f"the C does not compile: {why}", words)
+        return RunError(Verdict.GRADER, why)
+    return RunError(Verdict.COMPILE_ERROR, f"the C does not compile: {why}", words)
 
 
 @dataclass(frozen=True)
@@ -127,7 +86,7 @@ class Layout:
         params = parameters(program)
         count = max(params, default=-1) + 1
         if count > LARGEST_SLOT:
-            raise RunFault(Verdict.GRADER, f"expected slots below {LARGEST_SLOT}, got {count - 1}")
+            raise RunError(Verdict.GRADER, f"expected slots below {LARGEST_SLOT}, got {count - 1}")
         return Layout(tuple(params.get(slot) for slot in range(count)), program.src)
 
     def plan(self, threads: int, calls: int) -> str:
@@ -142,12 +101,12 @@ def _bytes(node: UOp) -> int:
 
 
 def run(
-    library: Path, program: UOp, calls: Sequence[Inputs], limits: Limits | None = None
+    library: bytes, program: UOp, calls: Sequence[Inputs], limits: Limits | None = None
 ) -> list[tuple[Array, ...]]:
     """The outputs of the library's program for each call's inputs, in one process.
 
     Raises:
-        RunFault: it crashed, passed a limit, or touched what it must not.
+        RunError: it crashed, passed a limit, or touched what it must not.
     """
     layout = Layout.of(program)
     with tempfile.TemporaryDirectory(prefix="grader-arrays-") as name:
@@ -156,7 +115,11 @@ def run(
         (folder / "plan").write_text(layout.plan(threads, len(calls)))
         for number, inputs in enumerate(calls):
             _write(folder / f"in.{number}", layout, inputs)
-        command = [str(_harness()), str(library), "plan"]
+        harness = folder / "harness"
+        harness.write_bytes(_build(HARNESS.read_text(), ["-O2"], ["-ldl"]))
+        harness.chmod(0o700)
+        (folder / "library.so").write_bytes(library)
+        command = ["./harness", "./library.so", "plan"]
         ended = sandbox.run(command, cwd=folder, limits=limits or Limits())
         _check(ended)
         return [_outputs(folder / f"out.{number}", layout) for number in range(len(calls))]
@@ -175,20 +138,20 @@ def _check(ended: Completed) -> None:
     words = ended.stderr.decode("utf-8", "replace")
     said = words.strip().splitlines()[-1] if words.strip() else ""
     if said.startswith(("cannot load the library", "expected an exported function")):
-        raise RunFault(Verdict.COMPILE_ERROR, f"the C does not link: {said}", words)
+        raise RunError(Verdict.COMPILE_ERROR, f"the C does not link: {said}", words)
     if ended.verdict is Verdict.OK:
         known = ended.status == FAULT and said
         why = said if known else f"exit status {ended.status} within the call"
-        raise RunFault(Verdict.CRASH, f"the compiled program: {why}", words)
+        raise RunError(Verdict.CRASH, f"the compiled program: {why}", words)
     why = f"{ended.note}: {said}" if said else ended.note
-    raise RunFault(ended.verdict, f"the compiled program: {why}", words)
+    raise RunError(ended.verdict, f"the compiled program: {why}", words)
 
 
 def _outputs(path: Path, layout: Layout) -> tuple[Array, ...]:
     wanted = sum(map(_bytes, layout.outputs))
     data = path.read_bytes() if path.is_file() else b""
     if len(data) != wanted:
-        raise RunFault(
+        raise RunError(
             Verdict.CRASH,
             f"the compiled program ended its process: expected {wanted} bytes of outputs, "
             f"got {len(data)}",
@@ -200,5 +163,3 @@ def _outputs(path: Path, layout: Layout) -> tuple[Array, ...]:
         found.append(flat.reshape(node.shape))
         at += size
     return tuple(found)
-
-

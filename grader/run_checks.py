@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from grader import draws, run_c
 from grader.case import Case
-from grader.draws import Inputs
-from grader.run_c import RunFault
+from grader.draws import Array, Given, Inputs
+from grader.run_c import RunError
 from grader.verdict import Verdict
 from week01_uops.node import UOp
+from week01_uops.ops import parameters
 from week02_render.ops import BUFFER
 
 COMPILE = ("compile", "--target", "c")
@@ -21,7 +20,7 @@ COMPILE = ("compile", "--target", "c")
 def runs(
     case: Case,
     text: str,
-    inputs: Any,  # noqa: ANN401 - as tests write them
+    inputs: Given,
     draws_wanted: int,
     tolerance: float | None,
     special: bool,
@@ -36,12 +35,16 @@ def runs(
 
 
 def _calls(
-    case: Case, program: UOp, text: str, inputs: Any, count: int, special: bool  # noqa: ANN401
+    case: Case,
+    program: UOp,
+    text: str,
+    inputs: Given,
+    count: int,
+    special: bool,
 ) -> list[Inputs]:
     if inputs is not None:
-        some = [inputs] if isinstance(inputs, Mapping) else inputs
-        return [draws.given(program, one) for one in some]
-    if not draws.parameters(program):
+        return draws.given(program, inputs)
+    if not parameters(program):
         return [{}]
     kinds = [False] * count + [True] * special
     return [
@@ -50,24 +53,24 @@ def _calls(
     ]
 
 
-def _built(case: Case, text: str) -> Path:
+def _built(case: Case, text: str) -> bytes:
     source = case.text(COMPILE, text)
     try:
         return run_c.build(source)
-    except RunFault as fault:
+    except RunError as fault:
         case.evidence.stderr = fault.stderr
         case.fail(fault.verdict, fault.sentence)
 
 
-def _run(case: Case, library: Path, program: UOp, calls: list[Inputs]) -> list[Any]:
+def _run(case: Case, library: bytes, program: UOp, calls: list[Inputs]) -> list[tuple[Array, ...]]:
     """All calls in one process, or, where a BUFFER would carry over, each in its own."""
     alone = any(node.op is BUFFER for node in program.toposort())
     groups = [[call] for call in calls] if alone else [calls]
-    found: list[Any] = []
+    found: list[tuple[Array, ...]] = []
     try:
         for group in groups:
-            found += run_c.run(library, program, group)
-    except RunFault as fault:
+            found += run_c.run(library, program, group, case.limits)
+    except RunError as fault:
         case.evidence.stderr = fault.stderr
         match = re.search(r"call (\d+):", fault.sentence)
         case.evidence.inputs = calls[min(int(match[1]) if match else 0, len(calls) - 1)]

@@ -80,7 +80,11 @@ def environment(home: str) -> dict[str, str]:
 
 
 def run(
-    argv: Sequence[str], stdin: bytes = b"", *, cwd: Path | None = None, limits: Limits | None = None
+    argv: Sequence[str],
+    stdin: bytes = b"",
+    *,
+    cwd: Path | None = None,
+    limits: Limits | None = None,
 ) -> Completed:
     """Run argv to its end, or to the first limit that it passes."""
     limits = limits or Limits()

@@ -7,9 +7,10 @@ the coarsest to the finest, in a fixed order, until none helps or the budget is 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,7 @@ def candidates(program: UOp) -> Iterator[UOp]:
 
 
 def single_outputs(program: UOp) -> Iterator[UOp]:
-    """RETURN a, b, … → RETURN a; RETURN b; …"""
+    """RETURN a, b → RETURN a; RETURN b."""
     if len(program.src) > 1:
         yield from (RETURN(output) for output in program.src)
 
@@ -82,7 +83,9 @@ def inner_values(program: UOp) -> Iterator[UOp]:
     """RETURN f(g(x)) → RETURN g(x), the smallest first."""
     if len(program.src) == 1:
         below = program.toposort()[:-2]
-        yield from _valid(RETURN, [(node,) for node in below if node.src or node.op is CONST])
+        for node in below:
+            if node.src or node.op is CONST:
+                yield from _built(functools.partial(RETURN, node))
 
 
 def to_sources(program: UOp) -> Iterator[UOp]:
@@ -127,7 +130,7 @@ def smaller_sizes(program: UOp) -> Iterator[UOp]:
     for size in sizes:
         for new in sorted({1, 2, size // 2}):
             if new < size:
-                yield from _with_arguments(program, lambda n, s=size, t=new: t if n == s else n)
+                yield from _with_size(program, size, new)
 
 
 def lower_slots(program: UOp) -> Iterator[UOp]:
@@ -164,11 +167,6 @@ def replaced(program: UOp, change: Mapping[UOp, UOp]) -> Iterator[UOp]:
     yield from _built(build)
 
 
-def _valid(op: Any, sources: Iterable[tuple[UOp, ...]]) -> Iterator[UOp]:  # noqa: ANN401
-    for src in sources:
-        yield from _built(lambda src=src: op(*src))
-
-
 def _built(build: Callable[[], UOp]) -> Iterator[UOp]:
     try:
         candidate = build()
@@ -177,7 +175,10 @@ def _built(build: Callable[[], UOp]) -> Iterator[UOp]:
     yield candidate
 
 
-def _with_arguments(program: UOp, size: Callable[[int], int]) -> Iterator[UOp]:
+def _with_size(program: UOp, old: int, new: int) -> Iterator[UOp]:
+    def size(n: int) -> int:
+        return new if n == old else n
+
     def build() -> UOp:
         done: dict[UOp, UOp] = {}
         for node in program.toposort():

@@ -4,39 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+
+import numpy as np
 
 from grader import draws, structure
 from grader.case import Case, normal
-from grader.draws import Inputs
+from grader.draws import Array, Given
 from grader.verdict import Verdict, excerpt
 from grader.weeks import read
 from week01_uops.interchange import write
 from week01_uops.node import UOp
+from week01_uops.ops import parameters
 
 SIMPLIFY = ("simplify",)
 ARRAY_DRAWS = 4
 DIAGNOSTIC = re.compile(r"^.*?:(\d+):(\d+): ([A-Z]\d{3}) \S", re.MULTILINE)
 
 
-def meaning(case: Case, text: str, inputs: object = None) -> tuple[UOp, UOp]:
+def meaning(case: Case, text: str, inputs: Given = None) -> tuple[UOp, UOp]:
     """Program and result, once the result is known to mean the same."""
     program = case.program(text)
     result = case.result(SIMPLIFY, text)
     fault = structure.interface_fault(program, result)
     if fault is not None:
         case.fail(Verdict.WRONG, f"simplify changed the program's interface: {fault}")
-    for some in _many(inputs):
-        case.same_value(program, result, draws.given(program, some), "simplify")
+    for some in draws.given(program, inputs):
+        case.same_value(program, result, some, "simplify")
     if not _at_points(case, program, result, text):
         _at_arrays(case, program, result, text)
     return program, result
-
-
-def _many(inputs: Any) -> Sequence[Mapping[int, Any]]:  # noqa: ANN401 - as tests write them
-    if inputs is None:
-        return ()
-    return [inputs] if isinstance(inputs, Mapping) else inputs
 
 
 def _at_points(case: Case, program: UOp, result: UOp, text: str) -> bool:
@@ -53,16 +49,19 @@ def _at_points(case: Case, program: UOp, result: UOp, text: str) -> bool:
     return True
 
 
-def _level(want: Inputs | Any, got: Any, count: int) -> tuple[Any, Any]:  # noqa: ANN401
+def _level(
+    want: tuple[Array, ...], got: tuple[Array, ...], count: int
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """Both sides with one element for each point: a result may have become a constant."""
-    shape = draws.np.broadcast_to
-    return tuple(
-        tuple(shape(a, (count,)) if a.ndim == 0 else a for a in side) for side in (want, got)
-    )  # type: ignore[return-value]
+    sides = [
+        tuple(np.broadcast_to(a, (count,)) if a.ndim == 0 else a for a in side)
+        for side in (want, got)
+    ]
+    return sides[0], sides[1]
 
 
 def _at_arrays(case: Case, program: UOp, result: UOp, text: str) -> None:
-    for number in range(ARRAY_DRAWS if draws.parameters(program) else 1):
+    for number in range(ARRAY_DRAWS if parameters(program) else 1):
         rng = draws.generator(case.seed, text, number)
         inputs = draws.draw(program, rng, special=number > 0)
         case.same_value(program, result, inputs, "simplify")
@@ -75,7 +74,7 @@ def simplifies(
     at_most: int | None,
     at_most_of: Mapping[str, int],
     without: Iterable[str],
-    inputs: object,
+    inputs: Given,
 ) -> None:
     """The meaning stays, and the result is small enough, or one of the expected graphs."""
     program, result = meaning(case, text, inputs)
@@ -123,12 +122,10 @@ def canonical(case: Case, text: str, to: str | None) -> None:
     printed = case.text(SIMPLIFY, text)
     wanted = write(case.parse("simplify", printed)) if to is None else to
     if printed != wanted:
-        rows = zip(printed.splitlines() + [""], wanted.splitlines() + [""], strict=False)
+        rows = zip([*printed.splitlines(), ""], [*wanted.splitlines(), ""], strict=False)
         pairs = ((n, *row) for n, row in enumerate(rows, 1) if row[0] != row[1])
         line, got, want = next(pairs, (0, "another end of the text", "one line end"))
-        case.fail(
-            Verdict.PROTOCOL, f"line {line} is not canonical: expected {want!r}, got {got!r}"
-        )
+        case.fail(Verdict.PROTOCOL, f"line {line} is not canonical: expected {want!r}, got {got!r}")
 
 
 def rejects(

@@ -69,5 +69,3 @@ def bound_fault(
             wanted = f"no {name}" if most == 0 else f"at most {most} {name}"
             return f"expected {wanted}, got {found[name]}"
     return None
-
-

@@ -111,11 +111,11 @@ class SubprocessCompiler:
     def _text(self, verb: Sequence[str], program: UOp) -> str:
         answer = self.ask(verb, write(program))
         if answer.verdict is not Verdict.OK:
-            raise SubmissionError(answer)
+            raise AnswerError(answer)
         return answer.stdout
 
 
-class SubmissionError(Exception):
+class AnswerError(Exception):
     """A submission did not answer; `answer` says how."""
 
     def __init__(self, answer: Answer) -> None:

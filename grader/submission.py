@@ -1,15 +1,15 @@
 """Submissions: a folder with a `submission.toml` that says how to build and how to ask.
 
-    name = "Ada Lovelace"
-    language = "C"
-    weeks = [1, 2]
-    build = ["make"]                  # optional: run once in the folder before judging
-    compiler = ["./compiler"]         # a verb and its options are appended; runs in the folder
-    requires = ["c-week1"]            # optional: sibling folders that must lie beside this one
+name = "Ada Lovelace"
+language = "C"
+weeks = [1, 2]
+build = ["make"]                  # optional: run once in the folder before judging
+compiler = ["./compiler"]         # a verb and its options are appended; runs in the folder
+requires = ["c-week1"]            # optional: sibling folders that must lie beside this one
 
-    [timeouts]                        # optional, in seconds
-    build = 120
-    verb = 10
+[timeouts]                        # optional, in seconds
+build = 120
+verb = 10
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEYS = ("name", "language", "weeks", "build", "compiler", "requires", "timeouts"
 TIMEOUTS = ("build", "verb")
 
 
-class SubmissionFault(Exception):
+class SubmissionError(Exception):
     """A folder is no submission, or cannot be built; one sentence says why."""
 
 
@@ -57,31 +57,31 @@ class Submission:
     build_seconds: float = 120.0
 
     def prepare(self) -> None:
-        """Run the build, if there is one; SubmissionFault with its last words if it fails."""
+        """Run the build, if there is one; SubmissionError with its last words if it fails."""
         if self.build:
             limits = Limits(seconds=self.build_seconds)
             run = sandbox.run(self.build, cwd=self.folder, limits=limits)
             if run.verdict is not Verdict.OK or run.status:
                 why = run.note or f"exit status {run.status}"
                 words = excerpt((run.stderr or run.stdout).decode("utf-8", "replace"), 20)
-                raise SubmissionFault(f"{self.name}: the build failed: {why}\n{words}".rstrip())
+                raise SubmissionError(f"{self.name}: the build failed: {why}\n{words}".rstrip())
         program = self.compiler[0]
         path = str(self.folder / program) if "/" in program else program
         if shutil.which(path) is None:
-            raise SubmissionFault(f"{self.name}: expected a program {program}, found none")
+            raise SubmissionError(f"{self.name}: expected a program {program}, found none")
 
 
 def load(folder: Path) -> Submission:
-    """Read a folder's `submission.toml`; a SubmissionFault says what is wrong with it."""
+    """Read a folder's `submission.toml`; a SubmissionError says what is wrong with it."""
     path = folder / FILE
     if not folder.is_dir():
-        raise SubmissionFault(f"no folder {folder}")
+        raise SubmissionError(f"no folder {folder}")
     if not path.is_file():
-        raise SubmissionFault(f"expected a file {FILE} in {folder}")
+        raise SubmissionError(f"expected a file {FILE} in {folder}")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SubmissionFault(f"{path} is not TOML: {error}") from None
+        raise SubmissionError(f"{path} is not TOML: {error}") from None
     return _Reader(path, table).submission()
 
 
@@ -92,8 +92,8 @@ class _Reader:
         self.path = path
         self.table = table
 
-    def fault(self, why: str) -> SubmissionFault:
-        return SubmissionFault(f"{self.path}: {why}")
+    def fault(self, why: str) -> SubmissionError:
+        return SubmissionError(f"{self.path}: {why}")
 
     def submission(self) -> Submission:
         self.only_known(self.table, KEYS)
@@ -134,8 +134,11 @@ class _Reader:
 
     def weeks(self) -> tuple[int, ...]:
         value = self.table.get("weeks")
-        good = isinstance(value, list) and value
-        if not good or not all(type(week) is int and 1 <= week <= 10 for week in value):
+        if (
+            not isinstance(value, list)
+            or not value
+            or not all(type(week) is int and 1 <= week <= 10 for week in value)
+        ):
             raise self.fault(f"expected weeks = [1, …], each 1 to 10, got {self.shown('weeks')}")
         return tuple(sorted(set(value)))
 

@@ -85,7 +85,7 @@ class Evidence:
     shrunk_arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-class SpecFailure(AssertionError):
+class SpecFailure(AssertionError):  # noqa: N818 - a verdict, not an error
     """A check that did not pass: its verdict, one sentence, and the evidence."""
 
     def __init__(self, verdict: Verdict, sentence: str, evidence: Evidence | None = None) -> None:

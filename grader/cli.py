@@ -1,0 +1,206 @@
+"""The command `grader`.
+
+Exit status: 0 if all tests ran and passed, 1 if not, 2 if the question makes no sense.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from grader import failures, repro, sandbox
+from grader.report import Screen, show
+from grader.results import RunResult, WeekResult
+from grader.session import Options, run_week, spec_tests
+from grader.submission import Submission, SubmissionError, load
+from grader.verdict import Verdict
+from grader.weeks import WEEKS, Week, week_of
+
+CONSOLE = Console()
+ERRORS = Console(stderr=True)
+STATE = click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of stored failures [default: $XDG_STATE_HOME/grader or .grader].",
+)
+
+
+def refuse(why: object) -> NoReturn:
+    """End with one sentence and exit status 2."""
+    text = why.args[0] if isinstance(why, KeyError) else why
+    ERRORS.print(f"grader: {text}", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(2)
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--week", "numbers", type=int, multiple=True, help="This week; may be repeated.")
+@click.option("--upto", type=int, help="All weeks up to this one.")
+@click.option(
+    "--submission",
+    type=click.Path(path_type=Path),
+    help="Judge the submission in this folder [default: the reference].",
+)
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write results."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--no-shrink", is_flag=True, help="Do not look for smaller failing programs.")
+@click.option("--timeout", type=click.FloatRange(min=0.01), help="Seconds for one answer.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Tests at a time.")
+@click.option("--allow-skips", is_flag=True, help="Tests that are skipped may pass.")
+@STATE
+@click.pass_context
+def main(
+    context: click.Context,
+    numbers: tuple[int, ...],
+    upto: int | None,
+    submission: Path | None,
+    json_file: Path | None,
+    seed: int,
+    no_shrink: bool,
+    timeout: float | None,
+    jobs: int,
+    allow_skips: bool,
+    state: Path | None,
+) -> None:
+    """Judge a compiler by the course's spec tests.
+
+    Without options: the reference, in all weeks. `--week 3` runs the tests of week 3 alone,
+    `--upto 3` those of weeks 1 to 3; `--submission DIR` judges a student's compiler, in the
+    weeks that it names if no others are asked for.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    try:
+        student = None if submission is None else load(submission)
+        weeks = chosen_weeks(numbers, upto, student)
+    except (SubmissionError, KeyError) as fault:
+        refuse(fault)
+    if json_file is not None and not json_file.resolve().parent.is_dir():
+        refuse(f"no folder {json_file.resolve().parent} for the file of results")
+    if student is not None:
+        try:
+            student.prepare()
+        except SubmissionError as fault:
+            refuse(fault)
+    options = Options(
+        None if student is None else student.folder, seed, state, not no_shrink, timeout, jobs
+    )
+    run = RunResult(
+        "the reference" if student is None else student.name,
+        None if student is None else str(student.folder),
+        seed,
+        sandbox.level(),
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        allow_skips,
+    )
+    perform(run, weeks, options, json_file)
+    show(CONSOLE, run)
+    sys.exit(0 if run.passed else 1)
+
+
+def chosen_weeks(
+    numbers: Sequence[int], upto: int | None, student: Submission | None
+) -> list[Week]:
+    """The weeks asked for, in order; a KeyError or SubmissionError says why there are none."""
+    if upto is not None:
+        week_of(upto)
+        numbers = [*numbers, *range(1, upto + 1)]
+    elif not numbers:
+        existing = [n for week in WEEKS for n in range(week.first, week.last + 1)]
+        numbers = [n for n in existing if student is None or n in student.weeks]
+    found = {week_of(number).first: week_of(number) for number in numbers}
+    weeks = [found[first] for first in sorted(found)]
+    if student is not None:
+        _expect_offered(student, weeks)
+    return weeks
+
+
+def _expect_offered(student: Submission, weeks: Sequence[Week]) -> None:
+    done = ", ".join(map(str, student.weeks))
+    for week in weeks:
+        if not any(week.first <= number <= week.last for number in student.weeks):
+            raise SubmissionError(f"{student.name} names the weeks {done}, not {week.title}")
+    if not weeks:
+        raise SubmissionError(f"{student.name} names the weeks {done}, of which none exists yet")
+
+
+def perform(
+    run: RunResult, weeks: Sequence[Week], options: Options, json_file: Path | None
+) -> None:
+    """Run the weeks one after the other; the results are written after every test."""
+    start = time.monotonic()
+    screen = Screen(CONSOLE)
+    with screen.showing(run):
+        for week in weeks:
+            current: WeekResult | None = None
+            for result in run_week(week, options):
+                if current is None:
+                    current = result
+                    run.weeks.append(result)
+                run.seconds = time.monotonic() - start
+                run.complete = False
+                screen.update(run, result)
+                if json_file is not None:
+                    run.write(json_file)
+            screen.end_week()
+    run.complete = True
+    if json_file is not None:
+        run.write(json_file)
+
+
+@main.command("list")
+@STATE
+def list_(state: Path | None) -> None:
+    """Show the weeks and the stored failures."""
+    weeks = Table("week", "package", "spec test files")
+    for week in WEEKS:
+        weeks.add_row(week.title, week.package, str(len(spec_tests(week))))
+    CONSOLE.print(weeks)
+    folder = failures.state_folder(state)
+    stored = Table("id", "week", "verdict", "test", "compiler")
+    for kept in failures.stored(folder):
+        compiler = Path(kept["submission"]).name if kept["submission"] else "reference"
+        stored.add_row(kept["id"], str(kept["week"]), kept["verdict"], kept["sentence"], compiler)
+    if stored.row_count:
+        CONSOLE.print(stored)
+    else:
+        CONSOLE.print(f"No stored failures in {folder}.", markup=False)
+
+
+@main.command("repro")
+@click.argument("name", metavar="ID")
+@click.option("--timeout", type=click.FloatRange(min=0.01), help="Seconds for one answer.")
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder to write [default: repro-ID].",
+)
+@STATE
+def repro_(name: str, timeout: float | None, to: Path | None, state: Path | None) -> None:
+    """Write a stored failure to the folder repro-ID, and judge it again."""
+    try:
+        kept = failures.find(name, failures.state_folder(state))
+        folder = to or Path(f"repro-{kept['id']}")
+        repro.write_folder(kept, folder)
+        outcomes = repro.again(kept, timeout)
+    except (KeyError, SubmissionError, OSError) as fault:
+        refuse(fault)
+    CONSOLE.print(failures.text(kept), markup=False, highlight=False, soft_wrap=True)
+    CONSOLE.print(f"\nwritten to {folder}/; judged again:", markup=False)
+    for file, failure in outcomes:
+        says = str(failure) if failure else str(Verdict.OK)
+        CONSOLE.print(f"{file}: {says}", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(1 if any(failure for _, failure in outcomes) else 0)
+
+
+if __name__ == "__main__":
+    main()
