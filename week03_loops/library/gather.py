@@ -9,7 +9,7 @@ from __future__ import annotations
 from week01_uops.dtypes import DType, bool_, float32
 from week01_uops.node import UOp
 from week01_uops.ops import ADD, MAX
-from week03_loops.library.arithmetic import add, cast, eq, maximum, where
+from week03_loops.library.arithmetic import add, cast, logical_not, maximum, ne, where
 from week03_loops.library.check import axis_of, expect, expect_integer, expect_shape
 from week03_loops.library.movement import move_axis, unsqueeze
 from week03_loops.library.reduction import reduce_axes
@@ -20,21 +20,22 @@ from week03_loops.ops import identity, reshape
 def one_hot(index: UOp, count: int, dtype: DType = float32) -> UOp:
     """Index (…) → (…, count): 1 at the index, 0 elsewhere."""
     expect_integer("one_hot", index=index)
-    return cast(_is_at(index, count), dtype)
+    return cast(logical_not(_is_elsewhere(index, count)), dtype)
 
 
-def _is_at(index: UOp, count: int) -> UOp:
-    """Index (…) → bool (…, count)."""
+def _is_elsewhere(index: UOp, count: int) -> UOp:
+    """Index (…) → bool (…, count): false at the index, true elsewhere."""
     fits = index.dtype.max >= count - 1
     wanted = f"an index whose dtype holds {count - 1}"
     expect(fits, "E402", f"one_hot: expected {wanted}, got {index.dtype}", index)
-    return eq(unsqueeze(index, -1), arange(count, index.dtype))
+    return ne(unsqueeze(index, -1), arange(count, index.dtype))
 
 
-def _masked_sum(name: str, mask: UOp, x: UOp, axis: int) -> UOp:
-    """Σ x over the axis where the mask holds; of bools: or."""
-    terms = where(mask, x, identity(MAX if x.dtype is bool_ else ADD, x.dtype))
-    return reduce_axes(name, MAX if x.dtype is bool_ else ADD, terms, axis, keepdim=False)
+def _masked_sum(name: str, elsewhere: UOp, x: UOp, axis: int) -> UOp:
+    """Σ x over the axis but for the elements that are elsewhere; of bools: or."""
+    op = MAX if x.dtype is bool_ else ADD
+    terms = where(elsewhere, identity(op, x.dtype), x)
+    return reduce_axes(name, op, terms, axis, keepdim=False)
 
 
 def take(x: UOp, index: UOp, axis: int = 0) -> UOp:
@@ -45,7 +46,7 @@ def take(x: UOp, index: UOp, axis: int = 0) -> UOp:
     expect_integer("take", index=index)
     at = axis_of("take", axis, len(x.shape))
     before, count, after = x.shape[:at], x.shape[at], x.shape[at + 1 :]
-    mask = _is_at(index, count)
+    mask = _is_elsewhere(index, count)
     mask = reshape(mask, (*mask.shape, *[1] * len(after)))
     table = reshape(x, (*before, *[1] * len(index.shape), count, *after))
     return _masked_sum("take", mask, table, at + len(index.shape))
@@ -64,7 +65,7 @@ def gather(x: UOp, index: UOp, axis: int) -> UOp:
     shape = (*x.shape[:at], index.shape[at], *x.shape[at + 1 :])
     expect_shape("gather", "an index", index, shape)
     table = unsqueeze(move_axis(x, at, -1), at)
-    return _masked_sum("gather", _is_at(index, x.shape[at]), table, -1)
+    return _masked_sum("gather", _is_elsewhere(index, x.shape[at]), table, -1)
 
 
 def scatter_add(x: UOp, index: UOp, values: UOp, axis: int = 0) -> UOp:
@@ -79,7 +80,7 @@ def scatter_add(x: UOp, index: UOp, values: UOp, axis: int = 0) -> UOp:
     expect(len(index.shape) == 1, "E406", f"scatter_add: expected {wanted}", index)
     before, count, after = x.shape[:at], x.shape[at], x.shape[at + 1 :]
     expect_shape("scatter_add", "values", values, (*before, *index.shape, *after))
-    mask = move_axis(_is_at(index, count), 0, 1)
+    mask = move_axis(_is_elsewhere(index, count), 0, 1)
     mask = reshape(mask, (*mask.shape, *[1] * len(after)))
     sums = _masked_sum("scatter_add", mask, unsqueeze(values, at), at + 1)
     return maximum(x, sums) if x.dtype is bool_ else add(x, sums)
