@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from week01_uops.errors import CompilerError
@@ -27,7 +28,7 @@ class Dialect:
     ops: frozenset[Op]
     checks: tuple[Callable[[UOp], str | None], ...] = ()
 
-    def __or__(self, ops: frozenset[Op]) -> Dialect:
+    def __or__(self, ops: AbstractSet[Op]) -> Dialect:
         return replace(self, ops=self.ops | ops)
 
     def verify(self, program: UOp, after: str = "the reader") -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from week01_uops.dtypes import void
 from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CALL, PARAM, CallArg, ParamArg
 from week01_uops.passes import top_nodes
@@ -30,7 +31,6 @@ from week02_render.ops import (
     open_ranges,
     storage_of,
 )
-from week01_uops.dtypes import void
 
 ALIGNMENT = 64
 """Bytes; the format promises it of every array and of the workspace."""

@@ -37,7 +37,6 @@ from week02_render.ops import (
     index,
     load,
     loop,
-    open_ranges,
     zero,
 )
 
@@ -168,7 +167,7 @@ def lower_with(rows: Mapping[Op, Row]) -> Callable[[UOp, Trace], UOp]:
 
 
 def both(a: UOp | None, b: UOp | None) -> UOp | None:
-    """a and b, where None is true."""
+    """A and b, where None is true."""
     if a is None or b is None:
         return b if a is None else a
     return a if a is b else make(MUL, (a, b))
@@ -218,7 +217,7 @@ def _load_gated(place: UOp, gate: UOp | None) -> UOp:
     """LOAD, with the gate only if an index might be outside where the gate is false."""
     if gate is not None and place.op is INDEX:
         bounds = zip(place.src[1:], place.src[0].shape, strict=True)
-        if not all(0 <= i.interval[0] and i.interval[1] < size for i, size in bounds):
+        if not all(i.interval[0] >= 0 and i.interval[1] < size for i, size in bounds):
             return load(place, gate)
     return load(place)
 

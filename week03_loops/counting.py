@@ -15,12 +15,12 @@ from typing import NamedTuple
 from week01_uops.compare import difference
 from week01_uops.dtypes import DType, bool_
 from week01_uops.linear import Linear, build, fits
-from week01_uops.node import CONST, UOp, const, make
+from week01_uops.node import UOp, const, make
 from week01_uops.ops import ADD, CAST, CMPLT, FLOORDIV, MAX, MUL, NEG, WHERE
 from week01_uops.pattern import Rule, any_of, constant_var, var
 from week01_uops.rewrite import Rules
 from week02_render.gates import conjuncts
-from week02_render.ops import RANGE, open_ranges, zero
+from week02_render.ops import open_ranges, zero
 from week03_loops.ops import REDUCE, ReduceArg
 
 c, z, x = constant_var("c"), constant_var("z"), var("x")

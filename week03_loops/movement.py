@@ -20,7 +20,7 @@ ZERO = const(0, int64)
 
 
 def _offset(i: UOp, amount: int) -> UOp:
-    return ADD(i, amount) if amount else i  # type: ignore[no-any-return]
+    return ADD(i, amount) if amount else i
 
 
 def axis_groups(a: Shape, b: Shape) -> Iterator[tuple[range, range]]:
@@ -29,7 +29,7 @@ def axis_groups(a: Shape, b: Shape) -> Iterator[tuple[range, range]]:
     while i < len(a) or j < len(b):
         start, other = i, j
         left = right = 1
-        while i == start and j == other or left != right:
+        while (i == start and j == other) or left != right:
             if i < len(a) and (left <= right or j == len(b)):
                 left *= a[i]
                 i += 1

@@ -40,7 +40,9 @@ def _reshape(src: tuple[UOp, ...], arg: Shape) -> Type:
     _movable(x)
     if math.prod(arg) != math.prod(x.shape):
         raise ProgramError(
-            "E404", f"expected {math.prod(x.shape)} elements as in {list(x.shape)}, got {list(arg)}", src
+            "E404",
+            f"expected {math.prod(x.shape)} elements as in {list(x.shape)}, got {list(arg)}",
+            src,
         )
     return _moved(x, arg)
 
@@ -151,9 +153,7 @@ def _pad_interval(node: UOp) -> Interval:
 
 RESHAPE = Op("RESHAPE", 3, (1, 1), _reshape, SHAPE, intervals.same)
 EXPAND = Op("EXPAND", 3, (1, 1), _expand, SHAPE, intervals.same)
-PERMUTE = Op(
-    "PERMUTE", 3, (1, 1), _permute, integers("axes ≥ 0", 0, distinct=True), intervals.same
-)
+PERMUTE = Op("PERMUTE", 3, (1, 1), _permute, integers("axes ≥ 0", 0, distinct=True), intervals.same)
 FLIP = Op("FLIP", 3, (1, 1), _flip, integers("axes ≥ 0", 0, distinct=True), intervals.same)
 PAD = Op("PAD", 3, (1, 1), _pad, pairs("pairs [before, after] ≥ 0", ordered=False), _pad_interval)
 SHRINK = Op(
@@ -172,7 +172,7 @@ def reshape(x: UOp, shape: Sequence[int]) -> UOp:
 
 
 def expand(x: UOp, shape: Sequence[int]) -> UOp:
-    """x broadcast to a shape."""
+    """X broadcast to a shape."""
     return x if x.shape == tuple(shape) else UOp.apply_to(EXPAND, (x,), tuple(shape))
 
 
@@ -187,7 +187,7 @@ def flip(x: UOp, axes: Sequence[int]) -> UOp:
 
 
 def pad(x: UOp, margins: Sequence[tuple[int, int]]) -> UOp:
-    """x with zeros before and after along each axis."""
+    """X with zeros before and after along each axis."""
     return UOp.apply_to(PAD, (x,), tuple(margins)) if any(map(any, margins)) else x
 
 
@@ -198,5 +198,5 @@ def shrink(x: UOp, bounds: Sequence[tuple[int, int]]) -> UOp:
 
 
 def reduce(op: Op, x: UOp, axes: int, *ranges: UOp) -> UOp:
-    """x combined with op over its first axes, or over RANGEs."""
+    """X combined with op over its first axes, or over RANGEs."""
     return UOp.apply_to(REDUCE, (x, *ranges), ReduceArg(op, axes))

@@ -1,7 +1,7 @@
 """Reductions: from axes to loops, and from loops to accumulators.
 
-    REDUCE(x, axes n)[at]  →  REDUCE(x[k…, at], k…)                                    (lower)
-    REDUCE(v, k…)          →  acc ← identity; for k…: acc ← op(acc, v); LOAD(acc)   (accumulate)
+REDUCE(x, axes n)[at]  →  REDUCE(x[k…, at], k…)                                    (lower)
+REDUCE(v, k…)          →  acc ← identity; for k…: acc ← op(acc, v); LOAD(acc)   (accumulate)
 """
 
 from __future__ import annotations
@@ -109,9 +109,7 @@ class _Accumulate:
         arg = AllocArg(next(self.slots), accumulator_dtype(dtype), (), "REG")
         return make(ALLOC, (), arg)
 
-    def _update(
-        self, member: UOp, place: UOp, outer: list[UOp], ranges: tuple[UOp, ...]
-    ) -> UOp:
+    def _update(self, member: UOp, place: UOp, outer: list[UOp], ranges: tuple[UOp, ...]) -> UOp:
         op = member.arg.op
         start = make(AFTER, (place, *outer)) if outer else place
         initial = make(STORE, (start, const(identity(op, place.dtype), place.dtype)))

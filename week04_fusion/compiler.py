@@ -24,9 +24,7 @@ STORE_STAGES = Pass(
 MERGE = Pass(
     "merge", "loop", merge_kernels, week03.LOOP, "join kernels that read the same over one nest"
 )
-PLAN = Pass(
-    "plan", "loop", plan_buffers, week03.LOOP, "share memory among temporaries by lifetime"
-)
+PLAN = Pass("plan", "loop", plan_buffers, week03.LOOP, "share memory among temporaries by lifetime")
 
 COMPILER = (
     week03.COMPILER.extend("week04", DIALECT, {week03.TENSOR: TENSOR})

@@ -192,9 +192,7 @@ def _merged(first: UOp, second: UOp) -> UOp:
 def _known_loads(earlier: UOp, later: UOp) -> dict[UOp, UOp]:
     """The values of the later body's loads that the earlier body has just stored."""
     stored = {n.src[0]: n.src[1] for n in earlier.toposort() if n.op is STORE}
-    return {
-        n: stored[n.src[0]] for n in later.toposort() if n.op is LOAD and n.src[0] in stored
-    }
+    return {n: stored[n.src[0]] for n in later.toposort() if n.op is LOAD and n.src[0] in stored}
 
 
 def _waiting(place: UOp, arguments: dict[UOp, None], own: set[UOp]) -> UOp:

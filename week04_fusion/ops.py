@@ -41,5 +41,5 @@ INTERNAL = week03.INTERNAL
 
 
 def stage(x: UOp, *ranges: UOp) -> UOp:
-    """x held in a temporary indexed by the ranges, then by x's own axes."""
+    """X held in a temporary indexed by the ranges, then by x's own axes."""
     return UOp.apply_to(STAGE, (x, *ranges), None)

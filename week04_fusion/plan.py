@@ -86,9 +86,9 @@ def plan_buffers(program: UOp, trace: Trace) -> UOp:
             continue
         if node.op is CALL:
             for slot, argument in enumerate(node.src[1:], 1):
-                item = by_alloc.get(storage_of(argument))
-                if item is not None and not _waits_for_user(argument, item, calls):
-                    waits = [done[calls[k]] for k in _previous_tenants(item, temporaries)]
+                tenant = by_alloc.get(storage_of(argument))
+                if tenant is not None and not _waits_for_user(argument, tenant, calls):
+                    waits = [done[calls[k]] for k in _previous_tenants(tenant, temporaries)]
                     trace.fired["reuse"] += bool(waits)
                     src[slot] = _after(src[slot], waits)
         done[node] = node.with_src(tuple(src))

@@ -142,7 +142,8 @@ def output_option(function: F) -> F:
 def give(results: list[np.ndarray], output: Path | None) -> None:
     """Print arrays, or save them."""
     if output is not None:
-        np.savez(output, **{str(k): array for k, array in enumerate(results)})
+        named: dict[str, Any] = {str(k): array for k, array in enumerate(results)}
+        np.savez(output, **named)
         return
     for number, array in enumerate(results):
         click.echo(f"output {number}: {array.dtype}{list(array.shape)}")
@@ -225,7 +226,9 @@ def compile(  # noqa: A001 - the verb of the stable interface
     if checked:
         click.echo(f"checked: {len(reporter.steps)} passes keep the meaning", err=True)
     if json_report:
-        text = json.dumps(as_json(reporter.steps, text if ir == "source" else None), indent=2) + "\n"
+        text = (
+            json.dumps(as_json(reporter.steps, text if ir == "source" else None), indent=2) + "\n"
+        )
     if output is not None:
         output.write_text(text, encoding="utf-8")
     else:

@@ -29,8 +29,10 @@ def _load_archive(wanted: list[int], file: Path) -> dict[int, np.ndarray]:
     archive = np.load(file, allow_pickle=False)
     missing = [slot for slot in wanted if str(slot) not in archive]
     if missing:
-        raise InputError(f"expected the keys {', '.join(map(str, wanted))} in {file}, "
-                         f"got {', '.join(archive.files)}")
+        raise InputError(
+            f"expected the keys {', '.join(map(str, wanted))} in {file}, "
+            f"got {', '.join(archive.files)}"
+        )
     return {slot: archive[str(slot)] for slot in wanted}
 
 

@@ -25,6 +25,7 @@ class Reporter:
         self.diffs = diffs
         self.steps: list[Step] = []
         self.printer = Printer()
+        self.latest: list[str] = []
 
     def __call__(self, step: Step) -> None:
         """Take note of a pass."""
