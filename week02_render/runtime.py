@@ -182,7 +182,7 @@ class LoadedProgram:
             ValueError, TypeError: an array is missing or of another type.
             CheckError: a checked build met an index out of range.
         """
-        call = self.bind(inputs, self.signature.results(out))
+        call = self.bind(inputs, out)
         call()
         return call.outputs
 
@@ -199,8 +199,8 @@ class LoadedProgram:
 
     def check(self) -> None:
         """Raise what a checked build reported in the last call."""
-        if self._error is not None and self._error[0][0] != b"\0":
-            raise CheckError(_ffi.string(self._error[0]).decode())
+        if self._error is not None and self._error[0] != b"\0":
+            raise CheckError(_ffi.string(self._error).decode())
 
 
 class BoundCall:
