@@ -43,6 +43,10 @@ class Scope:
         """The nodes that are computed before this one."""
         return node.src[1:] if node.op is ops.CALL else node.src
 
+    def forget(self, node: UOp) -> None:
+        """Drop a value after its last use."""
+        self.values.pop(node, None)
+
     def order(self, root: UOp) -> list[UOp]:
         """The nodes to compute for `root`: sources first, from left to right."""
         return toposort((root,), self.needs)
@@ -89,7 +93,7 @@ def _steps(scope: Scope, nodes: Sequence[UOp]) -> Iterator[Task]:
         for source in scope.needs(node):
             uses[source] -= 1
             if not uses[source]:
-                scope.values.pop(source, None)
+                scope.forget(source)
 
 
 def elementwise(function: Callable[..., Array]) -> Meaning:

@@ -1,146 +1,42 @@
-"""The interpreter of week 2: storage, its reading and writing, and loops.
-
-A value that depends on loops is computed for many iterations at once: its array has one axis in
-front for each loop that is open, its lanes, of size 1 where the value does not depend on the loop.
-`loops` decides which loops may run so and which must run one iteration after the other.
-"""
+"""The interpreter of week 2: storage, its reading and writing, and loops."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
 from week01_uops import evaluate as week01
 from week01_uops.errors import ProgramError
-from week01_uops.evaluate import Inputs, Meaning, Scope, State, checked, run
-from week01_uops.node import Op, UOp
+from week01_uops.evaluate import Inputs, Meaning, State, checked, run
+from week01_uops.node import Op, UOp, toposort
 from week01_uops.numerics import Array
 from week02_render import ops
-from week02_render.places import Place, Storage, index, poison, read, whole, write
+from week02_render.carried import Loop, width
+from week02_render.nests import accesses, base_of
+from week02_render.places import (
+    Place,
+    ReadBeforeWriteError,
+    Storage,
+    Watch,
+    index,
+    poison,
+    read,
+    write,
+)
+from week02_render.scopes import LoopScope, Memory
 
-
-class Memory:
-    """The storage that outlives a scope: BUFFERs, OUTPUTs and the workspace.
-
-    Attributes:
-        state: the contents of each BUFFER by slot, kept from call to call.
-        arena: the bytes of the workspace, undefined at first.
-    """
-
-    def __init__(self, program: UOp, state: State) -> None:
-        self.state = state
-        self.outputs: dict[UOp, Place] = {}
-        ends = [_end_of(n) for n in program.toposort() if n.op is ops.WORKSPACE]
-        self.arena = np.full(max(ends, default=0), 0xFF, np.uint8)  # NaN in every float
-
-    def buffer(self, node: UOp) -> Place:
-        """The storage of a BUFFER, zero at first."""
-        slot, shape, numpy = node.arg.slot, node.shape, node.dtype.numpy
-        array = self.state.setdefault(slot, np.zeros(shape, numpy))
-        if array.shape != shape or array.dtype != numpy:
-            raise ValueError(
-                f"expected {node.dtype}{list(shape)} as the state of BUFFER {slot}, "
-                f"got {array.dtype}{list(array.shape)}"
-            )
-        return Place(Storage(array.reshape(-1)), shape)
-
-    def output(self, node: UOp) -> Place:
-        """The storage of a result."""
-        if node not in self.outputs:
-            self.outputs[node] = Place(Storage(poison(node.dtype, node.size)), node.shape)
-        return self.outputs[node]
-
-    def workspace(self, node: UOp) -> Place:
-        """A part of the arena; parts may overlap."""
-        part = self.arena[node.arg.offset : _end_of(node)]
-        return Place(Storage(part.view(node.dtype.numpy)), node.shape)
-
-
-def _end_of(workspace: UOp) -> int:
-    return int(workspace.arg.offset) + workspace.size * workspace.dtype.numpy.itemsize
-
-
-class LoopScope(Scope):
-    """A scope with open loops.
-
-    Attributes:
-        memory: storage shared by all scopes.
-        parent: the scope around this loop; None for a program and for a CALL's body.
-        lanes: the number of open loops, which is the number of axes in front of each value.
-        active: which iterations are carried out, one axis for each lane.
-    """
-
-    table: Mapping[Op, Meaning]
-
-    def __init__(
-        self,
-        table: Mapping[Op, Meaning],
-        arguments: Mapping[int, Any],
-        memory: Memory,
-        active: Array,
-        parent: LoopScope | None = None,
-    ) -> None:
-        super().__init__(table, arguments)
-        self.memory = memory
-        self.parent = parent
-        self.active = active
-        self.lanes = active.ndim
-
-    def raw(self, node: UOp) -> Any:  # noqa: ANN401 - an array, a Place, or None of an effect
-        """What the node was computed to be, in this scope or around it."""
-        scope: LoopScope | None = self
-        while scope is not None:
-            if node in scope.values:
-                return self._lift(scope.values[node], scope.lanes)
-            scope = scope.parent
-        raise KeyError(node)
-
-    def _lift(self, found: Any, lanes: int) -> Any:  # noqa: ANN401
-        """Axes of size 1 for the loops opened since."""
-        if lanes == self.lanes or found is None:
-            return found
-        shape = (*found.shape[:lanes], *(1,) * (self.lanes - lanes), *found.shape[lanes:])
-        if isinstance(found, Place):
-            numbers = None if found.numbers is None else found.numbers.reshape(shape)
-            return Place(found.storage, shape, numbers, found.faults)
-        return found.reshape(shape)
-
-    def place(self, node: UOp) -> Place:
-        """The place that the node names; a value that is never written is one too."""
-        found = self.raw(node)
-        return found if isinstance(found, Place) else whole(found, found.shape)
-
-    def value(self, node: UOp, rank: int = 0) -> Array:
-        """The value of the node, lanes in front, with at least `rank` axes behind them.
-
-        A place is read whole, now.
-        """
-        found = self.raw(node)
-        array = read(found, self.wanted(found), node) if isinstance(found, Place) else found
-        new = max(rank - len(node.shape), 0)
-        shape: tuple[int, ...] = array.shape
-        return array.reshape(*shape[: self.lanes], *(1,) * new, *shape[self.lanes :])
-
-    def operands(self, node: UOp) -> list[Array]:
-        """The values of the sources, aligned to broadcast."""
-        return [self.value(source, len(node.shape)) for source in node.src]
-
-    def wanted(self, place: Place, gate: UOp | None = None) -> Array:
-        """Which elements of a place are accessed: of active iterations, where the gate is true."""
-        rank = len(place.shape) - self.lanes
-        active = self.active.reshape(*self.active.shape, *(1,) * rank)
-        return active if gate is None else active & self.value(gate, rank)
-
-    def enter(self, call: UOp) -> LoopScope:
-        """A scope for the body of a CALL, which sees its arguments and none of these values."""
-        arguments = {slot: self.raw(source) for slot, source in enumerate(call.src[1:])}
-        return LoopScope(self.table, arguments, self.memory, self.active)
+Result = TypeVar("Result")
 
 
 def _alloc(scope: LoopScope, node: UOp) -> Place:
-    return Place(Storage(poison(node.dtype, node.size)), (*(1,) * scope.lanes, *node.shape))
+    """Each iteration that is open gets a copy of its own."""
+    size = node.size * scope.active.size
+    watch = Watch(node, np.zeros(size, bool)) if node in scope.watched else None
+    storage = Storage(poison(node.dtype, size), watch)
+    return Place(storage, (*scope.active.shape, *node.shape))
 
 
 def _index(scope: LoopScope, node: UOp) -> Place:
@@ -170,6 +66,79 @@ def _first(scope: LoopScope, node: UOp) -> Any:  # noqa: ANN401
     return scope.raw(node.src[0])
 
 
+def iterations(scope: LoopScope, closer: UOp, level: int = 0) -> Iterator[LoopScope]:
+    """Carry out the loops that a node closes; yields each scope of the innermost one."""
+    nest = scope.body.nests[closer]
+    counter = nest.ranges[level]
+    stop = int(np.where(scope.active, scope.bound(counter), 0).max(initial=0))
+    start = 0
+    while start < stop:
+        count = width(Loop(scope, closer, level), start, stop)
+        inner = scope.open(counter, start, count)
+        start += count
+        if not inner.active.any():
+            continue
+        inner.watched = nest.private
+        run(inner, nest.levels[level])
+        if level + 1 == len(nest.ranges):
+            yield inner
+        else:
+            yield from iterations(inner, closer, level + 1)
+
+
+def repeated(
+    scope: LoopScope, closer: UOp, collect: Callable[[Iterator[LoopScope]], Result]
+) -> Result:
+    """What `collect` makes of the iterations of the loops that a node closes.
+
+    If an iteration was wrongly given a private copy of an ALLOC, everything is done again with
+    one that all iterations share.
+    """
+    while True:
+        saved = _snapshot(scope, closer)
+        try:
+            return collect(iterations(scope, closer))
+        except ReadBeforeWriteError as error:
+            if scope.parent is not None:
+                raise
+            _share(scope, closer, error.alloc)
+            for memory, contents in saved:
+                memory[:] = contents
+
+
+def _share(scope: LoopScope, closer: UOp, alloc: UOp) -> None:
+    """Move an ALLOC, and the places in it, from the loops that a node closes to before them."""
+    scope.body.shared.add(alloc)
+    scope.body.plan()
+    moved = toposort(scope.needs(closer), lambda n: () if scope.knows(n) else scope.needs(n))
+    for node in moved:
+        if not scope.knows(node):
+            scope.values[node] = scope.compute(node)
+
+
+def _snapshot(scope: LoopScope, closer: UOp) -> list[tuple[Array, Array]]:
+    """The contents of the storage that the loops write, if they may have to be done again."""
+    body = scope.body
+    nest = body.nests[closer]
+    inside = body.inside(nest)
+    if scope.parent is not None or not any(
+        body.nests[n].private for n in (closer, *inside) if n in body.nests
+    ):
+        return []
+    written = {base_of(place) for n in inside for place, writes in accesses(n) if writes}
+    places = [scope.raw(base) for base in written if base not in inside]
+    memories = [place.storage.memory for place in places if isinstance(place, Place)]
+    return [(memory, memory.copy()) for memory in memories]
+
+
+def _end(scope: LoopScope, node: UOp) -> None:
+    repeated(scope, node, lambda scopes: deque(scopes, maxlen=0))
+
+
+def _linear(scope: LoopScope, node: UOp) -> None:
+    run(scope, scope.body.lists[node])
+
+
 def _stored(find: str) -> Meaning:
     def meaning(scope: LoopScope, node: UOp) -> Any:  # noqa: ANN401
         return scope._lift(getattr(scope.memory, find)(node), 0)
@@ -187,6 +156,8 @@ MEANING: Mapping[Op, Meaning] = {
     ops.LOAD: _load,
     ops.STORE: _store,
     ops.AFTER: _first,
+    ops.END: _end,
+    ops.LINEAR: _linear,
     ops.KEEP: lambda scope, node: scope.value(node.src[0]),
 }
 
@@ -211,7 +182,8 @@ def evaluate(
     """
     memory = Memory(program, {} if state is None else state)
     arguments = checked(program, inputs)
-    scope = LoopScope(MEANING if table is None else table, arguments, memory, np.asarray(True))
+    meaning = MEANING if table is None else table
+    scope = LoopScope(meaning, arguments, memory, memory.body(program), np.asarray(True))
     with np.errstate(all="ignore"):
         run(scope, scope.order(program))
     outputs: list[Array] = scope.values[program]

@@ -35,26 +35,27 @@ class OutOfBoundsError(Exception):
 
 
 class ReadBeforeWriteError(Exception):
-    """A tentatively private copy was read where its iteration had not written it."""
+    """An iteration's own copy of an ALLOC was read where the iteration had not written it."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, alloc: UOp) -> None:
         super().__init__("expected each iteration to write before it reads")
-        self.storage = storage
+        self.alloc = alloc
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Of a tentatively private copy of an ALLOC: which elements were written."""
+
+    alloc: UOp
+    written: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Storage:
-    """A flat piece of memory.
-
-    Attributes:
-        memory: its elements.
-        written: which of them were written, where that is watched.
-        owner: the ALLOC that it is a copy of, where each iteration has its own.
-    """
+    """A flat piece of memory, watched or not."""
 
     memory: Array
-    written: Array | None = None
-    owner: UOp | None = None
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,9 @@ def read(place: Place, wanted: Array, access: UOp) -> Array:
     if memory.dtype == np.bool_:
         memory = memory.view(np.uint8) != 0  # undefined bytes are true
     found = memory[safe]
-    if place.storage.written is not None and not (place.storage.written[safe] | ~wanted).all():
-        raise ReadBeforeWriteError(place.storage)
+    watch = place.storage.watch
+    if watch is not None and (wanted & real & ~watch.written[safe]).any():
+        raise ReadBeforeWriteError(watch.alloc)
     return found if safe is table else np.where(real, found, np.zeros((), memory.dtype))
 
 
@@ -198,8 +200,8 @@ def write(place: Place, value: Array, wanted: Array, access: UOp) -> None:
     table, value, wanted = np.broadcast_arrays(place.table, value, wanted)
     where = table[wanted]
     place.storage.memory[where] = value[wanted]
-    if place.storage.written is not None:
-        place.storage.written[where] = True
+    if place.storage.watch is not None:
+        place.storage.watch.written[where] = True
 
 
 def _check(place: Place, table: Array, wanted: Array, access: UOp) -> None:

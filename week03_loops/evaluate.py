@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from week01_uops.evaluate import Inputs, Meaning, State
 from week01_uops.node import Op, UOp
 from week01_uops.numerics import Array
 from week02_render import evaluate as week02
-from week02_render.evaluate import LoopScope
+from week02_render.evaluate import repeated
 from week02_render.places import Place
+from week02_render.scopes import LoopScope
 from week03_loops import ops
 
 Move = Callable[[Array, Any, int], Array]
@@ -98,10 +99,26 @@ def narrow(dtype: DType, x: Array) -> Array:
 
 
 def _reduce(scope: LoopScope, node: UOp) -> Array:
+    if len(node.src) > 1:
+        return repeated(scope, node, lambda scopes: _reduce_loops(scope, node, scopes))
     x = scope.value(node.src[0])
     lanes, axes = scope.lanes, node.arg.axes
     order = (*range(lanes, lanes + axes), *range(lanes), *range(lanes + axes, x.ndim))
     return narrow(node.dtype, combine(node.arg.op, node.dtype, x.transpose(order), axes))
+
+
+def _reduce_loops(scope: LoopScope, node: UOp, scopes: Iterator[LoopScope]) -> Array:
+    """The value in each iteration, combined; iterations not carried out count as the identity."""
+    op, dtype = node.arg.op, node.dtype
+    start = numerics.constant(ops.identity(op, dtype), dtype)
+    parts = [np.broadcast_to(start, (*scope.active.shape, *node.shape))]
+    for inner in scopes:
+        active = inner.active.reshape(*inner.active.shape, *(1,) * len(node.shape))
+        x = np.where(active, inner.value(node.src[0]), start)
+        axes = inner.lanes - scope.lanes
+        order = (*range(scope.lanes, inner.lanes), *range(scope.lanes), *range(inner.lanes, x.ndim))
+        parts.append(combine(op, dtype, x.transpose(order), axes))
+    return narrow(dtype, combine(op, dtype, np.stack([numerics.wide(p) for p in parts]), 1))
 
 
 MEANING: Mapping[Op, Meaning] = {
