@@ -289,19 +289,22 @@ def memoized(rule: Callable[[UOp], T]) -> Callable[[UOp], T]:
 
 
 def _interval(node: UOp) -> Interval:
-    for below in toposort((node,), lambda n: n.src if n._interval is None else ()):
-        if below._interval is None:
-            rule = below.op.interval
-            dtype = below.dtype
-            bounds = (dtype.min, dtype.max)
-            if rule is not None and dtype.kind in ("int", "uint", "bool"):
-                low, high = rule(below)
-                if bounds[0] <= low <= high <= bounds[1]:
-                    bounds = (low, high)
-            below._interval = bounds
-    found = node._interval
-    assert found is not None
+    if any([source._interval is None for source in node.src]):
+        for below in toposort((node,), lambda n: n.src if n._interval is None else ()):
+            if below._interval is None:
+                below._interval = _bounds(below)
+    found = node._interval = _bounds(node)
     return found
+
+
+def _bounds(node: UOp) -> Interval:
+    """The rule's answer, from sources whose intervals are known; the whole dtype if that wraps."""
+    dtype, rule = node.dtype, node.op.interval
+    if rule is not None and not dtype.is_float and dtype.bits:
+        low, high = rule(node)
+        if dtype.min <= low <= high <= dtype.max:
+            return low, high
+    return dtype.min, dtype.max
 
 
 class Constant:

@@ -19,6 +19,7 @@ from week01_uops.node import (
     Type,
     UOp,
     make,
+    memoized,
     toposort,
 )
 
@@ -68,6 +69,7 @@ class CallArg:
     name: str | None = key(text("a name"), optional=True)
 
 
+@memoized
 def parameters(body: UOp) -> dict[int, UOp]:
     """The PARAMs of a body by slot, not those of bodies that it calls; E408 on a clash."""
     found: dict[int, UOp] = {}

@@ -156,14 +156,11 @@ class _Reader:
     def _statement(self, line: str, match: re.Match[str]) -> None:
         name = match[1]
         op = self._op(match)
-        src = self._sources(match)
-        arg = self._argument(op, line, match)
+        src = self._sources(op, match)
+        arg = self._written(op, line, match.end()) if match[4] else self._unwritten(op, match)
         node = None
         if op is not None and src is not None and arg is not _FAILED:
-            try:
-                node = self.catalog.build(op, src, arg)
-            except ProgramError as error:
-                self.fault(match.start(2) + 1, error)
+            node = self._build(op, src, arg, match)
         if name in self.names:
             self.error(match.start(1) + 1, "E202", f"{name} is defined twice")
             return
@@ -173,67 +170,78 @@ class _Reader:
             self.error(match.start(1) + 1, "E501", f"expected at most {most} nodes")
             raise _StopError
 
+    def _build(
+        self,
+        op: Op,
+        src: tuple[UOp, ...],
+        arg: Any,  # noqa: ANN401
+        match: re.Match[str],
+    ) -> UOp | None:
+        try:
+            return self.catalog.build(op, src, arg)
+        except ProgramError as error:
+            self.fault(match.start(2) + 1, error)
+            if error.code == "E501":
+                raise _StopError from None
+            return None
+
     def _op(self, match: re.Match[str]) -> Op | None:
+        """The op of this name, None after an error."""
         try:
             return self.catalog.find(match[2])
         except ProgramError as error:
             self.fault(match.start(2) + 1, error)
             return None
 
-    def _sources(self, match: re.Match[str]) -> tuple[UOp, ...] | None:
-        """The nodes that the names stand for; None if one of them is not known."""
+    def _sources(self, op: Op | None, match: re.Match[str]) -> tuple[UOp, ...] | None:
+        """The nodes that the names stand for; None if one is not known or their number is wrong."""
+        words = match[3].split()
         names = self.names
         try:
-            src = tuple([names[name] for name in match[3].split()])
+            if op is not None:
+                op.check_arity(len(words))
+            src = tuple([names[word] for word in words])
+        except ProgramError as error:
+            self.fault(match.start(2) + 1, error)
+            self._undefined(match, 3)
+            return None
         except KeyError:
             self._undefined(match, 3)
             return None
         return None if None in src else src  # type: ignore[return-value]
 
     def _undefined(self, match: re.Match[str], group: int) -> None:
+        """Report each name of a group that is not defined."""
         for word in fields.WORD.finditer(match.string, match.start(group), match.end(group)):
             if word[0] in fields.RESERVED:
                 self.error(word.start() + 1, "E104", f"expected a name, got {word[0]}")
             elif word[0] not in self.names:
                 self.error(word.start() + 1, "E201", f"{word[0]} is not defined above")
 
-    def _argument(self, op: Op | None, line: str, match: re.Match[str]) -> Any:  # noqa: ANN401
-        """The argument, None if absent; _FAILED after an error. Checks the arity too."""
-        fine = True
-        if op is not None:
-            try:
-                op.check_arity(len(match[3].split()))
-            except ProgramError as error:
-                self.fault(match.start(2) + 1, error)
-                fine = False
-        if match[4]:
-            arg = self._written(op, line, match.end())
-            return arg if fine else _FAILED
+    def _unwritten(self, op: Op | None, match: re.Match[str]) -> Any:  # noqa: ANN401
+        """The argument of a statement without a colon; _FAILED after an error."""
         try:
-            return op.load_argument(None) if op is not None and fine else _FAILED
+            return _FAILED if op is None else op.load_argument(None)
         except ProgramError as error:
             self.fault(match.start(2) + 1, error)
             return _FAILED
 
     def _written(self, op: Op | None, line: str, start: int) -> Any:  # noqa: ANN401
-        """The argument after the colon, which ends at `start`."""
+        """The argument after the colon, which ends at `start`; _FAILED after an error."""
         tail = line[start:]
         if op is not None and (op, tail) in self.arguments:
             return self.arguments[op, tail]
-        begin = start + len(tail) - len(tail.lstrip(" \t"))
         try:
             json, end = decode(line, start)
             if not _REST.match(line, end):
                 raise JsonError("expected one JSON value and nothing after it", end)
-            if op is None:
-                return _FAILED
-            arg = self.arguments[op, tail] = load_argument(op, json)
+            if op is not None:
+                arg = self.arguments[op, tail] = load_argument(op, json)
+                return arg
         except JsonError as error:
             self.error(error.position + 1, "E105", error.args[0])
         except ProgramError as error:
-            self.fault(begin + 1, error)
-        else:
-            return arg
+            self.fault(start + len(tail) - len(tail.lstrip(" \t")) + 1, error)
         return _FAILED
 
     # The end --------------------------------------------------------------------------------

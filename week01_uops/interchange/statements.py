@@ -9,7 +9,9 @@ from typing import Any
 
 from week01_uops.args import Json, brief
 from week01_uops.errors import ProgramError
-from week01_uops.node import Op, UOp, make
+from week01_uops.interchange.checks import own_sources
+from week01_uops.node import Op, UOp, make, toposort
+from week01_uops.ops import CALL
 
 WEEKS: Mapping[str, int] = {
     "BUFFER": 2,
@@ -34,6 +36,10 @@ WEEKS: Mapping[str, int] = {
     "MMA": 7,
 }
 """Ops of the format that a reader of an earlier week was not given, for its messages."""
+
+
+BODIES = 8
+"""How often, on average, a node may stand in the bodies of different CALLs."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ class Catalog:
         self.known = {op.name: op for op in values if not op.internal}
         self.week = week
         self.limits = limits
+        self._bodies: set[UOp] = set()
+        self._body_nodes = 0
 
     def find(self, name: str) -> Op:
         """The op of this name; E301 if there is none, E302 if it is of a later week."""
@@ -76,8 +84,12 @@ class Catalog:
         return op
 
     def build(self, op: Op, src: tuple[UOp, ...], arg: Any) -> UOp:  # noqa: ANN401
-        """The node; E4xx for its type, E502 and E503 where it is too large."""
+        """The node; E4xx for its type, E5xx where it is too large."""
+        if op is CALL:
+            self._count_body(src[0])
         node = make(op, src, arg)
+        if op is CALL:
+            self._bodies.add(src[0])
         shape = node.shape
         if shape:
             if len(shape) > self.limits.rank:
@@ -86,6 +98,14 @@ class Catalog:
             if math.prod(shape) > self.limits.elements or 0 in shape:
                 self._check_size(shape)
         return node
+
+    def _count_body(self, body: UOp) -> None:
+        """E501 once the bodies, checked one by one, would take too long."""
+        if body not in self._bodies:
+            self._body_nodes += len(toposort((body,), own_sources))
+            most = BODIES * self.limits.nodes
+            if self._body_nodes > most:
+                raise ProgramError("E501", f"expected at most {most} nodes in the bodies of CALLs")
 
     def _check_size(self, shape: tuple[int, ...]) -> None:
         if math.prod(size or 1 for size in shape) > self.limits.elements:
