@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -42,22 +43,22 @@ class DType:
     def __repr__(self) -> str:
         return self.name
 
-    @property
+    @cached_property
     def is_int(self) -> bool:
         """Signed or unsigned integer (bool is neither)."""
         return self.kind in ("int", "uint")
 
-    @property
+    @cached_property
     def is_float(self) -> bool:
         """Any floating-point type."""
         return self.kind == "float"
 
-    @property
+    @cached_property
     def min(self) -> int:
         """The smallest integer (False as 0 for bool)."""
         return -(1 << (self.bits - 1)) if self.kind == "int" else 0
 
-    @property
+    @cached_property
     def max(self) -> int:
         """The largest integer (True as 1 for bool)."""
         if self.kind == "bool":

@@ -19,7 +19,7 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from week01_uops.dtypes import DType
-from week01_uops.node import CONST, Interval, UOp, const, recursive
+from week01_uops.node import CONST, Constant, Interval, UOp, make, recursive
 from week01_uops.ops import ADD, MUL, NEG
 
 LIMIT = 32
@@ -196,8 +196,12 @@ def build(form: Linear, like: UOp) -> UOp:
     parts = [_scale(_sum(groups[c]), c) for c in sorted(groups, key=lambda c: (-abs(c), c))]
     constant = dtype.wrap(form.constant)
     if constant or not parts:
-        parts.append(const(constant, dtype))
+        parts.append(_constant(constant, dtype))
     return _chain(parts)
+
+
+def _constant(value: int, dtype: DType) -> UOp:
+    return make(CONST, (), Constant(value, dtype))
 
 
 def _sum(nodes: list[UOp]) -> UOp:
@@ -207,15 +211,16 @@ def _sum(nodes: list[UOp]) -> UOp:
 def _chain(nodes: Iterable[UOp]) -> UOp:
     first, *others = nodes
     for node in others:
-        first = ADD(first, node)
+        first = make(ADD, (first, node))
     return first
 
 
 def _scale(node: UOp, factor: int) -> UOp:
     if factor == 1:
         return node
-    times: UOp = NEG(node) if factor == -1 else MUL(node, node.dtype.wrap(factor))
-    return times
+    if factor == -1:
+        return make(NEG, (node,))
+    return make(MUL, (node, _constant(node.dtype.wrap(factor), node.dtype)))
 
 
 def _key(node: UOp) -> tuple[str, str, int]:

@@ -192,11 +192,11 @@ def rewrite(
     Raises:
         CompilerError: if rules undo one another or grow the program without end; it names them.
     """
-    return _Engine(rules.matchers, order == "top_down", trace).run(root)
+    return _Engine(root, rules.matchers, order == "top_down", trace).run()
 
 
 FIRINGS_PER_NODE = 100
-"""Firings, as a multiple of the program's nodes, that are taken for an endless growth."""
+"""Firings, as a multiple of the program's nodes (of 100 at least), taken for an endless growth."""
 
 _Entry = tuple[UOp, UOp | None, bool]
 
@@ -204,7 +204,10 @@ _Entry = tuple[UOp, UOp | None, bool]
 class _Engine:
     """An explicit stack of (node, target, ready): visit it, rebuild it, or take target's result."""
 
-    def __init__(self, matchers: Mapping[Op, Matcher], top_down: bool, trace: Trace | None) -> None:
+    def __init__(
+        self, root: UOp, matchers: Mapping[Op, Matcher], top_down: bool, trace: Trace | None
+    ) -> None:
+        self.root = root
         self.matchers = matchers
         self.top_down = top_down
         self.trace = trace
@@ -212,12 +215,12 @@ class _Engine:
         self.waiting: set[UOp] = set()
         self.stack: list[_Entry] = []
         self.recent: deque[Rule] = deque(maxlen=64)
-        self.budget = 0
+        self.firings = 0
+        self.limit = 100 * FIRINGS_PER_NODE
 
-    def run(self, root: UOp) -> UOp:
-        """Rewrite everything below root, then root."""
-        done, stack = self.done, self.stack
-        self.budget = FIRINGS_PER_NODE * (len(root.toposort()) + 100)
+    def run(self) -> UOp:
+        """Rewrite everything below the root, then the root."""
+        root, done, stack = self.root, self.done, self.stack
         stack.append((root, None, False))
         while stack:
             node, target, ready = stack.pop()
@@ -270,13 +273,20 @@ class _Engine:
         if found is None:
             return None
         new, rule = found
-        self.budget -= 1
+        self.firings += 1
         self.recent.append(rule)
         if self.trace is not None:
             self.trace.fire(rule, node, new)
-        if self.budget < 0:
-            self._report("rules rewrite without end", new)
+        if self.firings > self.limit:
+            self._stop_growth(new)
         return new
+
+    def _stop_growth(self, node: UOp) -> None:
+        """Raise the limit to what the program's size allows, once; the next time, give up."""
+        allowed = FIRINGS_PER_NODE * len(self.root.toposort())
+        if self.firings > allowed:
+            self._report("rules rewrite without end", node)
+        self.limit = allowed
 
     def _report(self, what: str, node: UOp) -> NoReturn:
         names = dict.fromkeys(rule.name for rule in reversed(self.recent))
