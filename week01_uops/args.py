@@ -159,7 +159,6 @@ class Record:
     """
 
     cls: type
-    optional: bool = False
     finish: Callable[[Any], Any] = lambda record: record
 
     @property
