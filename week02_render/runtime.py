@@ -5,16 +5,11 @@ load(compiler.compile(program, "c"), program).run([a, b])   →   [result]
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import cffi
 
 from week01_uops.dtypes import DType, uint8
 from week01_uops.interface import Artifact
@@ -22,18 +17,10 @@ from week01_uops.node import Shape, UOp
 from week01_uops.ops import parameters
 from week02_render.buffers import Array, address, aligned_empty, as_array, dense, is_dense
 from week02_render.cache import ObjectCache, content_key
-from week02_render.toolchain import Toolchain, find_toolchain
+from week02_render.library import Library, ffi
+from week02_render.toolchain import BuildError, Toolchain, find_toolchain
 
 Inputs = Mapping[int, object] | Sequence[object]
-
-_ffi = cffi.FFI()
-_ffi.cdef(
-    """
-    void program(void);
-    size_t program_workspace(void);
-    extern char program_error[];
-    """
-)
 
 
 class CheckError(Exception):
@@ -151,26 +138,16 @@ class LoadedProgram:
 
     def __init__(self, content: bytes, signature: Signature) -> None:
         self.signature = signature
-        self._library = _open(content)
-        self._workspace_size = self._find_workspace()
-        self._error = self._find("program_error")
+        self._library = library = Library(content)
+        self._error = library.symbol("program_error", "char *")
+        size = library.symbol("program_workspace", "size_t (*)(void)")
+        self._workspace_size = 0 if size is None else max(1, int(size()))
         # Arrays of pointers are passed as arrays of integers, which cffi fills faster.
         workspace = ", void *" if self._workspace_size else ""
-        c_type = f"void(*)(intptr_t *, intptr_t *{workspace})"
-        self._function = _ffi.cast(c_type, self._find("program"))
+        self._function = library.symbol("program", f"void (*)(intptr_t *, intptr_t *{workspace})")
+        if self._function is None:
+            raise BuildError("expected the source to export `program`, but it does not")
         self._local = threading.local()
-
-    def _find(self, name: str) -> Any:  # noqa: ANN401 - a C pointer
-        """The address of a symbol, None if the program does not export it."""
-        try:
-            return _ffi.addressof(self._library, name)
-        except AttributeError:
-            return None
-
-    def _find_workspace(self) -> int:
-        if self._find("program_workspace") is None:
-            return 0
-        return max(1, int(self._library.program_workspace()))
 
     def run(self, inputs: Inputs, out: Sequence[object] | None = None) -> list[Array]:
         """The outputs for these inputs: arrays by slot, of NumPy, torch or any other library.
@@ -194,13 +171,13 @@ class LoadedProgram:
         """This thread's workspace."""
         if not hasattr(self._local, "pointer"):
             self._local.array = aligned_empty((self._workspace_size,), uint8)
-            self._local.pointer = _ffi.cast("void *", address(self._local.array))
+            self._local.pointer = ffi.cast("void *", address(self._local.array))
         return self._local.pointer
 
     def check(self) -> None:
         """Raise what a checked build reported in the last call."""
         if self._error is not None and self._error[0] != b"\0":
-            raise CheckError(_ffi.string(self._error).decode())
+            raise CheckError(ffi.string(self._error).decode())
 
 
 class BoundCall:
@@ -229,16 +206,4 @@ class BoundCall:
 
 
 def _pointers(arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 - a C array
-    return _ffi.new("intptr_t[]", [0 if array is None else address(array) for array in arrays])
-
-
-def _open(content: bytes) -> Any:  # noqa: ANN401 - a C library
-    """Load a private copy, so that each loaded program has BUFFERs of its own."""
-    descriptor, name = tempfile.mkstemp(suffix=".so", prefix="uops-")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-        return _ffi.dlopen(name)
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+    return ffi.new("intptr_t[]", [0 if array is None else address(array) for array in arrays])
