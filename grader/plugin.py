@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,18 @@ import pytest
 from grader import failures
 from grader.judge import Judge
 from grader.sandbox import Limits
+from grader.shrink import Budget
 from grader.smaller import smaller
 from grader.subject import Subject, SubprocessCompiler, reference
 from grader.submission import Submission, SubmissionError, load
 from grader.verdict import SpecFailure
-from grader.weeks import WEEKS, Week
+from grader.weeks import WEEKS, Week, week_of
 from week01_uops.interface import Compiler
 
 SUBMISSION: pytest.StashKey[Submission | None] = pytest.StashKey()
+SHRINKING: pytest.StashKey[float] = pytest.StashKey()
+SHRINK_SECONDS = 120.0
+"""For all failures of a run together."""
 CONFORMANCE = Path(__file__).parent / "conformance"
 
 
@@ -33,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=0, help="of the random inputs (default: 0)")
     group.addoption("--state", metavar="DIR", type=Path, help="where failures are kept")
     group.addoption("--no-shrink", action="store_true", help="do not look for smaller programs")
+    group.addoption("--week", type=int, help="of tests that lie outside the weeks' packages")
     group.addoption("--built", action="store_true", help="do not build the submission again")
     group.addoption("--verb-timeout", metavar="S", type=float, help="seconds for one answer")
 
@@ -58,7 +64,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with the argument `conformance_file` once for every file of its week."""
     if "conformance_file" not in metafunc.fixturenames:
         return
-    week = _week_at(metafunc.definition.path)
+    week = _week_at(metafunc.definition.path, metafunc.config)
     files = [] if week is None else conformance_files(week)
     names = [str(path.relative_to(CONFORMANCE).with_suffix("")) for path in files]
     metafunc.parametrize("conformance_file", files, ids=names)
@@ -70,8 +76,10 @@ def conformance_files(week: Week) -> list[Path]:
     return sorted(path for folder in folders for path in folder.rglob("*.uop"))
 
 
-def _week_at(path: Path) -> Week | None:
-    return next((week for week in WEEKS if week.folder in path.parents), None)
+def _week_at(path: Path, config: pytest.Config) -> Week | None:
+    found = next((week for week in WEEKS if week.folder in path.parents), None)
+    number = config.getoption("--week")
+    return week_of(number) if found is None and number is not None else found
 
 
 @pytest.fixture(scope="session")
@@ -82,9 +90,9 @@ def _subjects() -> dict[str, Subject]:
 @pytest.fixture
 def judge(request: pytest.FixtureRequest, _subjects: dict[str, Subject]) -> Judge:
     """Claims about the compiler under judgement, for the week of the test's package."""
-    week = _week_at(request.path)
+    week = _week_at(request.path, request.config)
     if week is None:
-        pytest.fail("the fixture judge is for tests in a week's package")
+        pytest.fail("expected a test in a week's package, or the option --week", pytrace=False)
     if week.package not in _subjects:
         _subjects[week.package] = _subject(request.config, week)
     seed, seconds = map(request.config.getoption, ("--seed", "--verb-timeout"))
@@ -137,11 +145,11 @@ def pytest_runtest_makereport(
 
 def _keep(item: pytest.Item, failure: SpecFailure) -> failures.Record:
     config = item.config
-    week = _week_at(item.path)
+    week = _week_at(item.path, config)
     submission = config.stash[SUBMISSION]
     claims = getattr(item, "funcargs", {}).get("judge")
     if claims is not None and not config.getoption("--no-shrink"):
-        smaller(claims, failure)
+        _shrink(config, claims, failure)
     kept = failures.record(
         failure,
         week=0 if week is None else week.last,
@@ -150,6 +158,14 @@ def _keep(item: pytest.Item, failure: SpecFailure) -> failures.Record:
     )
     kept |= {"test": item.nodeid, "sentence": sentence(item)}
     return failures.store(kept, failures.state_folder(config.getoption("--state")))
+
+
+def _shrink(config: pytest.Config, claims: Judge, failure: SpecFailure) -> None:
+    """Look for a smaller program, as long as the run as a whole has time for that."""
+    start, left = time.monotonic(), config.stash.get(SHRINKING, SHRINK_SECONDS)
+    if left > 0:
+        smaller(claims, failure, Budget(seconds=min(left, Budget.seconds)))
+        config.stash[SHRINKING] = left - (time.monotonic() - start)
 
 
 def sentence(item: pytest.Item) -> str:

@@ -38,9 +38,9 @@ class Options:
     timeout: float | None = None
     jobs: int = 1
 
-    def arguments(self) -> list[str]:
+    def arguments(self, week: Week) -> list[str]:
         """As options of `grader.plugin`."""
-        found = ["--seed", str(self.seed)]
+        found = ["--seed", str(self.seed), "--week", str(week.last)]
         if self.submission is not None:
             found += ["--submission", str(self.submission), "--built"]
         if self.state is not None:
@@ -66,7 +66,7 @@ def run_week(week: Week, options: Options) -> Iterator[WeekResult]:
         yield result
         return
     with tempfile.TemporaryFile() as log:
-        run = _Process(files, options, log)
+        run = _Process(files, options.arguments(week), log)
         try:
             for event in run.events():
                 _take(result, event)
@@ -89,7 +89,7 @@ def _take(result: WeekResult, event: dict[str, Any]) -> None:
 class _Process:
     """One pytest process and the pipe on which it reports."""
 
-    def __init__(self, files: list[Path], options: Options, log: Any) -> None:  # noqa: ANN401
+    def __init__(self, files: list[Path], arguments: list[str], log: Any) -> None:  # noqa: ANN401
         self.log = log
         self.finished: int | None = None
         self.stalled = False
@@ -105,7 +105,7 @@ class _Process:
         ]
         command += ["--rootdir", str(ROOT), "-q", "--no-header", "-p", "no:cacheprovider"]
         self.process = subprocess.Popen(
-            [*command, *options.arguments(), *map(str, files)],
+            [*command, *arguments, *map(str, files)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -42,7 +42,6 @@ class Subject(Protocol):
     """A compiler under judgement."""
 
     name: str
-    trusted: bool
 
     @property
     def compiler(self) -> Compiler:
@@ -63,8 +62,6 @@ class SubprocessCompiler:
         cwd: where it runs.
         week: what it prints is read as a program of this week.
     """
-
-    trusted = False
 
     def __init__(
         self,
@@ -142,8 +139,6 @@ def _answer(run: Completed) -> Answer:
 
 class InProcess:
     """The reference, or any compiler of ours, in this process."""
-
-    trusted = True
 
     def __init__(self, compiler: Compiler, week: int, name: str = "reference") -> None:
         self.compiler = compiler
