@@ -87,10 +87,16 @@ class Op:
 
     def __call__(self, *src: Any, arg: Any = None) -> Any:  # noqa: ANN401
         """Apply to UOps (a UOp) or to patterns (a pattern); Python numbers become CONSTs."""
-        for item in reversed(src):
-            if not isinstance(item, (bool, int, float)):
-                return item.apply(self, src, arg)
+        for item in src:
+            if item.__class__ is not UOp:
+                return self._apply_mixed(src, arg)
         return UOp.apply_to(self, src, arg)
+
+    def _apply_mixed(self, src: tuple[Any, ...], arg: Any) -> Any:  # noqa: ANN401
+        for item in reversed(src):
+            if hasattr(item, "apply"):
+                return item.apply(self, src, arg)
+        raise TypeError(f"{self}: expected a UOp among the sources, got {src!r}")
 
     def load_argument(self, json: Json) -> Any:  # noqa: ANN401
         """Check and convert an argument; E304, E305 where it is missing or not taken."""
@@ -133,22 +139,21 @@ class UOp:
     _table: ClassVar[dict[tuple[Op, tuple[UOp, ...], Any], _Reference]] = {}
     _lock: ClassVar[threading.RLock] = threading.RLock()
 
-    @classmethod
-    def apply_to(cls, op: Op, src: tuple[Any, ...], arg: Any) -> UOp:  # noqa: ANN401
-        """Build a checked node from sources that are all UOps."""
+    @staticmethod
+    def apply_to(op: Op, src: tuple[UOp, ...], arg: Any) -> UOp:  # noqa: ANN401
+        """Build a checked node."""
         op.check_arity(len(src))
-        for item in src:
-            if not isinstance(item, UOp):
-                raise TypeError(f"{op}: expected UOps as sources, got {item!r}")
         return make(op, src, op.load_argument(arg))
 
     def apply(self, op: Op, src: tuple[Any, ...], arg: Any) -> UOp:  # noqa: ANN401
         """`op(*src, arg=arg)` with Python numbers read as CONSTs of this node's dtype."""
-        return self.apply_to(
-            op,
-            tuple(const(s, self.dtype) if isinstance(s, (bool, int, float)) else s for s in src),
-            arg,
+        nodes = tuple(
+            [const(s, self.dtype) if isinstance(s, (bool, int, float)) else s for s in src]
         )
+        for item in nodes:
+            if not isinstance(item, UOp):
+                raise TypeError(f"{op}: expected UOps as sources, got {item!r}")
+        return self.apply_to(op, nodes, arg)
 
     @property
     def interval(self) -> Interval:
@@ -307,22 +312,25 @@ def _bounds(node: UOp) -> Interval:
     return dtype.min, dtype.max
 
 
-class Constant:
-    """The argument of CONST: a value of a dtype; floats are equal when their bits are."""
+class _Constant(NamedTuple):
+    value: Value
+    dtype: DType
+    bits: bytes | None  # of a float, so that −0 and 0 differ
 
-    __slots__ = ("_key", "dtype", "value")
 
-    def __init__(self, value: Value, dtype: DType) -> None:
-        self.value = value
-        self.dtype = dtype
-        bits = value if not isinstance(value, float) else struct.pack("<d", value)
-        self._key = (dtype, "nan" if value != value else bits)
+class Constant(_Constant):
+    """The argument of CONST: a value of a dtype; floats are equal when their bits are.
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Constant) and self._key == other._key
+    A tuple, because equality and hash of a tuple run in C.
+    """
 
-    def __hash__(self) -> int:
-        return hash(self._key)
+    __slots__ = ()
+
+    def __new__(cls, value: Value, dtype: DType) -> Constant:
+        if not isinstance(value, float):
+            return super().__new__(cls, value, dtype, None)
+        value = math.nan if value != value else value
+        return super().__new__(cls, value, dtype, struct.pack("<d", value))
 
     def __repr__(self) -> str:
         return f"{self.value} {self.dtype}"
