@@ -122,15 +122,15 @@ def index(place: Place, node: UOp, lanes: int, indices: Sequence[Array]) -> Plac
     for axis, (item, size) in enumerate(zip(indices, shape, strict=False)):
         stride //= max(size, 1)
         kept = item.ndim - lanes
-        item = item.reshape(*item.shape, *(1,) * (rank - own - kept))
-        item = item.reshape(*item.shape[:lanes], *(1,) * own, *item.shape[lanes:])
+        item = item.reshape((*item.shape, *(1,) * (rank - own - kept)))
+        item = item.reshape((*item.shape[:lanes], *(1,) * own, *item.shape[lanes:]))
         own += kept
         outside = (item < 0) | (item >= size)
         position = position + np.where(outside, 0, item).astype(np.int64) * stride
         if outside.any():
             bad.append((outside, item, axis, size))
     rest = shape[len(indices) :]
-    position = position.reshape(*position.shape, *(1,) * len(rest)) + np.arange(
+    position = position.reshape((*position.shape, *(1,) * len(rest))) + np.arange(
         math.prod(rest)
     ).reshape(rest)
     return _with_faults(_at(place, lanes, position), node, len(rest), bad)
@@ -140,16 +140,16 @@ def _at(place: Place, lanes: int, position: Array) -> Place:
     """The elements at positions, counted row-major over the axes behind the lanes."""
     if place.numbers is None and math.prod(place.shape[:lanes]) == 1:
         return Place(place.storage, position.shape, position, place.faults)
-    table = place.table.reshape(*place.shape[:lanes], -1)
+    table = place.table.reshape((*place.shape[:lanes], -1))
     if table.size == 0:
         return Place(place.storage, position.shape, np.full(position.shape, ZERO), place.faults)
     around = np.broadcast_shapes(place.shape[:lanes], position.shape[:lanes])
-    flat = position.reshape(*position.shape[:lanes], -1)
+    flat = position.reshape((*position.shape[:lanes], -1))
     numbers = np.take_along_axis(
         np.broadcast_to(table, (*around, table.shape[-1])),
         np.broadcast_to(flat, (*around, flat.shape[-1])),
         axis=-1,
-    ).reshape(*around, *position.shape[lanes:])
+    ).reshape((*around, *position.shape[lanes:]))
     return Place(place.storage, numbers.shape, numbers, place.faults)
 
 
@@ -163,7 +163,7 @@ def _with_faults(
         code = np.zeros(item.shape, np.int64)
         code[outside] = -2 - len(faults) - which.reshape(-1)
         faults += [Fault(node, axis, int(value), size) for value in values]
-        outside, code = (x.reshape(*x.shape, *(1,) * rest) for x in (outside, code))
+        outside, code = (x.reshape((*x.shape, *(1,) * rest)) for x in (outside, code))
         table = np.where(outside & (table >= ZERO), code, table)
     return Place(place.storage, table.shape, table, tuple(faults))
 

@@ -121,7 +121,7 @@ class LoopScope(Scope):
             active &= numbers < self.bound(counter)[..., None]
         inner = self._inner(active)
         inner.start = start
-        inner.values[counter] = numbers.reshape(*(1,) * self.lanes, count)
+        inner.values[counter] = numbers.reshape((*(1,) * self.lanes, count))
         return inner
 
     def slices(self, outer: LoopScope) -> tuple[slice, ...]:
@@ -197,7 +197,7 @@ class LoopScope(Scope):
         array = read(found, self.wanted(found), node) if isinstance(found, Place) else found
         new = max(rank - len(node.shape), 0)
         shape: tuple[int, ...] = array.shape
-        return array.reshape(*shape[: self.lanes], *(1,) * new, *shape[self.lanes :])
+        return array.reshape((*shape[: self.lanes], *(1,) * new, *shape[self.lanes :]))
 
     def operands(self, node: UOp) -> list[Array]:
         """The values of the sources, aligned to broadcast."""
@@ -206,7 +206,7 @@ class LoopScope(Scope):
     def wanted(self, place: Place, gate: UOp | None = None) -> Array:
         """Which elements of a place are accessed: of active iterations, where the gate is true."""
         rank = len(place.shape) - self.lanes
-        active = self.active.reshape(*self.active.shape, *(1,) * rank)
+        active = self.active.reshape((*self.active.shape, *(1,) * rank))
         return active if gate is None else active & self.value(gate, rank)
 
     def enter(self, call: UOp) -> LoopScope:

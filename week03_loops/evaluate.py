@@ -32,7 +32,7 @@ def reshape(x: Array, shape: tuple[int, ...], lanes: int) -> Array:
 def expand(x: Array, shape: tuple[int, ...], lanes: int) -> Array:
     """Axes of size 1 grow, and new ones come in front."""
     new = len(shape) - (x.ndim - lanes)
-    aligned = x.reshape(*x.shape[:lanes], *(1,) * new, *x.shape[lanes:])
+    aligned = x.reshape((*x.shape[:lanes], *(1,) * new, *x.shape[lanes:]))
     return np.broadcast_to(aligned, x.shape[:lanes] + shape)
 
 
@@ -113,7 +113,7 @@ def _reduce_loops(scope: LoopScope, node: UOp, scopes: Iterator[LoopScope]) -> A
     start = numerics.constant(ops.identity(op, dtype), dtype)
     parts = [np.broadcast_to(start, (*scope.active.shape, *node.shape))]
     for inner in scopes:
-        active = inner.active.reshape(*inner.active.shape, *(1,) * len(node.shape))
+        active = inner.active.reshape((*inner.active.shape, *(1,) * len(node.shape)))
         x = np.where(active, inner.value(node.src[0]), start)
         axes = inner.lanes - scope.lanes
         order = (*range(scope.lanes, inner.lanes), *range(scope.lanes), *range(inner.lanes, x.ndim))

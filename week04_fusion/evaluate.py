@@ -30,7 +30,7 @@ def _stage_loops(scope: LoopScope, node: UOp, scopes: Iterator[LoopScope]) -> Ar
     result = poison(node.dtype, math.prod(shape)).reshape(shape)
     for inner in scopes:
         part = result[(slice(None),) * scope.lanes + inner.slices(scope)]
-        active = inner.active.reshape(*inner.active.shape, *(1,) * len(x.shape))
+        active = inner.active.reshape((*inner.active.shape, *(1,) * len(x.shape)))
         np.copyto(part, inner.value(x), where=active)
     return result
 
