@@ -21,9 +21,18 @@ from projects.digits.training import HELD_OUT, digits, train  # noqa: E402
 TOLERANCE = {float32: 1e-4, float64: 1e-10}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """The images are few: more threads only wait for one another."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def network():
-    return train(epochs=8)
+    return train(epochs=6)
 
 
 @pytest.fixture(scope="module")
