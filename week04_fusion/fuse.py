@@ -5,10 +5,10 @@ demands: in which nest, and at which indices, an element of x is wanted. A deman
 the outermost loop in which all the ranges of its indices are open; the number of iterations
 down to that loop is how often x is evaluated for it. From the demands follow
 
-    evaluations E = Σ over distinct demands,   elements N,   repeated work = (E − N) · work(x)
+    evaluations E = Σ over distinct demands,   elements N,   repeated work = (E / N − 1) · work(x)
 
 and the price of the STAGE: N elements written and read once by each nest that wants them. The
-rules below compare the two. work(x) counts the operations for one element down to the next STAGE,
+rules below compare the two. work(x) counts the operations for all of x down to the next STAGE,
 so the decisions are made again until they agree with the STAGEs that they assumed.
 """
 
@@ -24,7 +24,7 @@ from week02_render.ops import OUTPUT, STORE
 from week04_fusion.demand import Demand, Moves, demand, remembered_moves, sources, whole_nest
 from week04_fusion.ops import STAGE
 from week04_fusion.stage import COMPUTED
-from week04_fusion.work import WEIGHTS, constants, reducing, without, work_of
+from week04_fusion.work import constants, own_work, reducing, without, work_of
 
 ACCESS = 8.0
 """Operations that cost as much as writing or reading one element of a buffer."""
@@ -52,7 +52,7 @@ class Case:
     @property
     def repeated(self) -> float:
         """Operations spent on computing elements again."""
-        return (self.evaluations - self.value.size) * self.work
+        return (self.evaluations / max(self.value.size, 1) - 1) * self.work
 
     @property
     def traffic(self) -> float:
@@ -222,7 +222,7 @@ class _Round:
 
     def _pass_on(self, node: UOp, wanted: tuple[Demand, ...]) -> None:
         if node.op in COMPUTED:
-            each = WEIGHTS.get(node.op, 1.0)
+            each = own_work(node)
             self.cost += each * sum(d.evaluations for d in wanted)
         for wish in wanted:
             for source, wanted_there in sources(node, wish, self.moves):

@@ -1,4 +1,9 @@
-"""Work: how many operations one element of a value costs, down to the STAGEs that are kept."""
+"""Work: how many operations a value costs, down to the STAGEs that are kept.
+
+    total(x) = size(x)·own(x) + Σ total(source)
+
+counts every element once: a row's maximum that a whole row uses is not the row's work again.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from week04_fusion.ops import STAGE
 from week04_fusion.stage import COMPUTED
 
 INDEX_WORK = 4.0
-"""Operations at most for one element of a value that is index arithmetic."""
+"""Operations for one element of a value that is index arithmetic."""
 
 WEIGHTS = {**dict.fromkeys((EXP2, LOG2, RECIP, FLOORDIV, FLOORMOD), 8.0), CAST: 0.0, KEEP: 0.0}
 """Operations that do not cost as much as an addition; a CAST is part of the access."""
@@ -46,8 +51,16 @@ def reducing(order: list[UOp], kept: Iterable[UOp]) -> frozenset[UOp]:
     return frozenset(found)
 
 
+def own_work(node: UOp) -> float:
+    """Operations of the node itself for one of its elements."""
+    if node.op is REDUCE:
+        axes = math.prod(node.src[0].shape[: node.arg.axes])
+        return float(axes * math.prod(r.arg.size for r in node.src[1:]))
+    return WEIGHTS.get(node.op, 1.0) if node.op in COMPUTED else 0.0
+
+
 def work_of(order: list[UOp], kept: Iterable[UOp], constant: frozenset[UOp]) -> Mapping[UOp, float]:
-    """Operations for one element of each node, down to the STAGEs that are kept, without loads."""
+    """Operations for all elements of each node, down to the STAGEs that are kept."""
     staged = set(kept)
     work: dict[UOp, float] = {}
     for node in order:
@@ -55,15 +68,9 @@ def work_of(order: list[UOp], kept: Iterable[UOp], constant: frozenset[UOp]) -> 
         if node in staged or node.op in STORAGE:
             work[node] = 0.0
         elif node in constant:
-            work[node] = min(below + 1, INDEX_WORK)
-        elif node.op is REDUCE:
-            axes = math.prod(node.src[0].shape[: node.arg.axes])
-            loops = math.prod(r.arg.size for r in node.src[1:])
-            work[node] = axes * loops * (1 + work[node.src[0]])
-        elif node.op in COMPUTED:
-            work[node] = WEIGHTS.get(node.op, 1.0) + below
+            work[node] = INDEX_WORK * node.size
         else:
-            work[node] = below
+            work[node] = own_work(node) * node.size + below
     for node in order:
         if node.op is STAGE:
             work[node] = work[node.src[0]]
