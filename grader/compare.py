@@ -61,8 +61,8 @@ def rough_bounds(expected: Sequence[Array], tolerance: float | None, terms: int)
         if array.dtype.kind in "biu" or not array.size:
             found.append(0.0)
             continue
-        magnitude = np.abs(array.astype(np.float64))
-        magnitude[~np.isfinite(magnitude)] = 0
+        finite = np.isfinite(array.astype(np.float64))
+        magnitude = np.where(finite, np.abs(array.astype(np.float64)), 0.0)
         if tolerance is None:
             unit = 2.0 ** -_precision(array.dtype)
             found.append((8 * terms) * unit * np.maximum(magnitude, np.median(magnitude)))

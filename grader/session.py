@@ -6,6 +6,7 @@ counts as not run.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import selectors
@@ -23,6 +24,9 @@ from grader.results import Result, WeekResult
 from grader.weeks import ROOT, Week
 
 NO_TESTS = 5
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Other plugins that happen to be installed change nothing, and cost no time."""
+PLUGINS = ("pytest_benchmark.plugin", "xdist.plugin")
 STALLED = 900.0
 """Seconds without a result after which a run is given up."""
 
@@ -94,16 +98,11 @@ class _Process:
         self.finished: int | None = None
         self.stalled = False
         self.reader, writer = os.pipe()
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "grader.stream",
-            "--stream-to",
-            str(writer),
-        ]
+        command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml")]
         command += ["--rootdir", str(ROOT), "-q", "--no-header", "-p", "no:cacheprovider"]
+        command += ["-p", "grader.plugin", "-p", "grader.stream", "--stream-to", str(writer)]
+        for plugin in filter(_installed, PLUGINS):
+            command += ["-p", plugin]
         self.process = subprocess.Popen(
             [*command, *arguments, *map(str, files)],
             stdin=subprocess.DEVNULL,
@@ -111,7 +110,7 @@ class _Process:
             stderr=subprocess.STDOUT,
             pass_fds=[writer],
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": _with_root()},
+            env={**os.environ, **ALONE, "PYTHONPATH": _with_root()},
         )
         os.close(writer)
 
@@ -162,6 +161,10 @@ class _Process:
         self.log.seek(0)
         text = self.log.read().decode("utf-8", "replace")
         return "\n".join(text.strip().splitlines()[-15:])
+
+
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module.partition(".")[0]) is not None
 
 
 def _with_root() -> str:

@@ -66,9 +66,7 @@ def test_value_wrong_at_one_point_of_65536():
 
 
 def test_float_zero_rule_is_caught_by_special_values():
-    found = failure(
-        judge(Rewriting(zero_times)).accepts, ARRAY.replace("[2, 3]", "[]")
-    )
+    found = failure(judge(Rewriting(zero_times)).accepts, ARRAY.replace("[2, 3]", "[]"))
     assert found.verdict is Verdict.WRONG
     assert "nan" in found.sentence
 
@@ -136,7 +134,9 @@ def test_settles():
 
     one_at_a_time = Rewriting()
     one_at_a_time.simplify = lambda p: program(*[more(output) for output in p.src])
-    text = "x = PARAM : " + '{"slot": 0, "dtype": "int8", "shape": []}\ny = NEG x\nz = NEG y\nreturn z'
+    text = (
+        "x = PARAM : " + '{"slot": 0, "dtype": "int8", "shape": []}\ny = NEG x\nz = NEG y\nreturn z'
+    )
     assert failure(judge(one_at_a_time).settles, text).verdict is Verdict.BOUND
 
 
@@ -153,7 +153,9 @@ def test_rejects():
     assert failure(right.rejects, "return x", "E2", line=1).verdict is Verdict.WRONG
     silent = judge_python("import sys; sys.exit(1)")
     assert failure(silent.rejects, "return x", "E2").verdict is Verdict.PROTOCOL
-    talks = judge_python("import sys; print('x'); print('<stdin>:2:8: E201 x', file=sys.stderr); sys.exit(1)")
+    talks = judge_python(
+        "import sys; print('x'); print('<stdin>:2:8: E201 x', file=sys.stderr); sys.exit(1)"
+    )
     assert failure(talks.rejects, "return x", "E2").verdict is Verdict.PROTOCOL
 
 
@@ -192,7 +194,7 @@ def test_missing_executable():
 
 def test_what_is_printed_is_never_executed(tmp_path):
     marker = tmp_path / "executed"
-    code = f"print('__import__(\"os\").system(\"touch {marker}\")')"
+    code = f'print(\'__import__("os").system("touch {marker}")\')'
     failure(judge_python(code).simplifies, ADD)
     assert not marker.exists()
 
