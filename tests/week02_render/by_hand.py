@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from week01_uops.node import Shape, UOp
 from week01_uops.dtypes import DType
+from week01_uops.node import Shape, UOp
 from week01_uops.ops import CALL, param, parameters, program
 from week02_render.ops import AFTER, END, OUTPUT, STORE, index, load, loop
 from week02_render.render import render_c
-from week02_render.runtime import LoadedProgram, load as load_program
+from week02_render.runtime import LoadedProgram
+from week02_render.runtime import load as load_program
 
 
 class Launch(NamedTuple):
@@ -40,7 +41,7 @@ def joined(inputs: dict[int, UOp], launches: Sequence[Launch]) -> UOp:
         used = parameters(launch.body)
         place = out(slot, used[0].dtype, used[0].shape)
         arguments = [inputs[k] for k in launch.slots[: max(used)]]
-        call = CALL(launch.body, place, *arguments, arg={"name": launch.name})
+        call = CALL(launch.body, place, *arguments, arg={"name": launch.name or "kernel"})
         results.append(AFTER(place, call))
     return program(*results)
 

@@ -32,13 +32,18 @@ from week02_render.ops import KEEP
 from week02_render.toolchain import BuildError, Toolchain, find_toolchain
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
-FLOAT_VALUES = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 3.0, -7.25, 255.5, 1e4, -65504.0, 65519.0, 65520.0,
-                2.0**-14, 2.0**-24, 2.0**-25, 1.5 * 2.0**-24, -3.0 * 2.0**-26, 1e-38, 1e-40, -1e-45,
-                2.0**-133, 1.5 * 2.0**-134, 3e38, -3.4e38, 3.3961776e38, 2.0**31, -(2.0**31), 2.0**63,
-                2.0**64, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-11, 1 + 3 * 2.0**-11,
-                math.inf, -math.inf, math.nan]
-WIDE_VALUES = [1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-24 + 2.0**-50, 1e300,
-               -1e-310, 5e-324, 3.3961775292304957e38, 65519.99999999, 2.0**53, math.pi]  # fmt: skip
+FLOAT_VALUES = [
+    *(0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 3.0, -7.25, 255.5, 1e4, -65504.0, 65519.0, 65520.0),
+    *(2.0**-14, 2.0**-24, 2.0**-25, 1.5 * 2.0**-24, -3.0 * 2.0**-26, 1e-38, 1e-40, -1e-45),
+    *(2.0**-133, 1.5 * 2.0**-134, 3e38, -3.4e38, 3.3961776e38),
+    *(2.0**31, -(2.0**31), 2.0**63, 2.0**64),
+    *(1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-11, 1 + 3 * 2.0**-11),
+    *(math.inf, -math.inf, math.nan),
+]
+WIDE_VALUES = [
+    *(1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-24 + 2.0**-50, 2.0**53, math.pi),
+    *(1e300, -1e-310, 5e-324, 3.3961775292304957e38, 65519.99999999),
+]
 
 
 def integer_values(dtype, rng):
@@ -172,7 +177,12 @@ def check_binary(toolchain):
     cases = [(op, dtype, ref) for op, allowed, ref in BINARY for dtype in allowed]
     results = run_all(
         [
-            (f"{op} {dtype}", functools.partial(apply, op), dtype, bool_ if op in (CMPLT, CMPNE) else dtype)
+            (
+                f"{op} {dtype}",
+                functools.partial(apply, op),
+                dtype,
+                bool_ if op in (CMPLT, CMPNE) else dtype,
+            )
             for op, dtype, _ in cases
         ],
         toolchain,
@@ -182,7 +192,11 @@ def check_binary(toolchain):
         with np.errstate(all="ignore"):
             expected = reference(a, b, dtype)
         wrong = np.flatnonzero(~same(result, expected))
-        assert not wrong.size, (op, dtype, [(a[k], b[k], result[k], expected[k]) for k in wrong[:5]])
+        assert not wrong.size, (
+            op,
+            dtype,
+            [(a[k], b[k], result[k], expected[k]) for k in wrong[:5]],
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -194,7 +208,9 @@ def test_wrapping_needs_no_compiler_flag():
     """UBSan finds no undefined behaviour in any op."""
     chain = find_toolchain()
     try:
-        check_binary(replace(chain, flags=(*chain.flags, "-fsanitize=undefined", "-fno-sanitize-recover")))
+        check_binary(
+            replace(chain, flags=(*chain.flags, "-fsanitize=undefined", "-fno-sanitize-recover"))
+        )
     except BuildError:
         pytest.skip("no UBSan")
 
@@ -208,7 +224,9 @@ def round_exactly(value: Fraction, dtype):
         exponent += 1
     while abs(value) < Fraction(2) ** exponent:
         exponent -= 1
-    quantum = Fraction(2) ** max(exponent - dtype.precision + 1, 2 - dtype.max_exponent - dtype.precision)
+    quantum = Fraction(2) ** max(
+        exponent - dtype.precision + 1, 2 - dtype.max_exponent - dtype.precision
+    )
     rounded = round(value / quantum) * quantum
     if abs(rounded) >= Fraction(2) ** (dtype.max_exponent + 1):
         return math.copysign(math.inf, value)
@@ -239,10 +257,7 @@ def test_casts(name):
     """Rounded once, wrapped, truncated; out of range is no trap."""
     pairs = [(source, dtype) for source in ALL for dtype in ALL]
     results = run_all(
-        [
-            (f"cast {s} {d}", lambda a, b, d=d: CAST(a, arg=d), s, d)
-            for s, d in pairs
-        ],
+        [(f"cast {s} {d}", lambda a, b, d=d: CAST(a, arg=d), s, d) for s, d in pairs],
         toolchain_named(name),
     )
     for (source, dtype), result in zip(pairs, results, strict=True):
