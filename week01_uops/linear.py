@@ -68,12 +68,12 @@ def wrapped(form: Linear, bits: int) -> Linear:
     return Linear(terms, signed(form.constant, bits))
 
 
-_SUMS = frozenset({ADD, MUL, NEG})
+SUMS = frozenset({ADD, MUL, NEG})
 
 
 def linear(node: UOp) -> Linear:
     """The form of an integer node; a node that is no sum, or too long a one, is its only term."""
-    if node.op in _SUMS:
+    if node.op in SUMS:
         return _form(node) or single(node)
     if node.op is CONST:
         return Linear({}, node.arg.value)
@@ -104,7 +104,7 @@ def _combined(node: UOp, forms: list[Linear]) -> Linear | None:
 
 
 def _summands(node: UOp) -> tuple[UOp, ...]:
-    return tuple([source for source in node.src if source.op in _SUMS])
+    return tuple([source for source in node.src if source.op in SUMS])
 
 
 _form = recursive(_of_sum, _summands)

@@ -30,34 +30,35 @@ def recombined(form: Linear, bits: int) -> Linear:
     better: Linear | None = form
     while better is not None:
         form = better
-        better = next(filter(None, (_step(form, t, c, bits) for t, c in form.terms.items())), None)
+        steps = [(t, d) for t in form.terms if (d := positive_divisor(t))]
+        better = next(filter(None, (_step(form, t, d, bits) for t, d in steps)), None)
     return form
 
 
-def _step(form: Linear, t: UOp, c: int, bits: int) -> Linear | None:
-    """One equation, applied at a quotient or remainder t of the sum."""
-    d = positive_divisor(t)
-    if not d:
-        return None
+def _step(form: Linear, t: UOp, d: int, bits: int) -> Linear | None:
+    """One equation, applied at a quotient or remainder t of the sum, by d."""
+    c = form.terms[t]
+    if t.op is FLOORMOD:
+        return _met(form, t, d, bits) or _exchanged(form, t, -c, bits)
+    return _exchanged(form, t, -c // d, bits) if c % d == 0 else None
+
+
+def _exchanged(form: Linear, t: UOp, c: int, bits: int) -> Linear | None:
+    """Where all of c·u is in the sum: c·u − c·d·(u // d) → c·(u mod d), and the other way round."""
     u = t.src[0]
-    if t.op is FLOORDIV:
-        return _exchanged(form, t, u, FLOORMOD(u, d), -c // d, bits) if c % d == 0 else None
-    return _met(form, t, c, bits) or _exchanged(form, t, u, FLOORDIV(u, d), -c, bits)
-
-
-def _exchanged(form: Linear, t: UOp, u: UOp, other: UOp, c: int, bits: int) -> Linear | None:
-    """c·u and t, which are what is left of the sum without one another → the other of t."""
     whole = wrapped(linear(u).times(c), bits)
     if not whole.terms or any(form.terms.get(s) != k for s, k in whole.terms.items()):
         return None
-    times = c if other.op is FLOORMOD else c * positive_divisor(t)
     rest = form.plus(whole, -1).plus(single(t), -form.terms[t])
+    other = FLOORMOD(*t.src) if t.op is FLOORDIV else FLOORDIV(*t.src)
+    times = c if t.op is FLOORDIV else c * positive_divisor(t)
     return wrapped(rest.plus(single(other), times), bits)
 
 
-def _met(form: Linear, t: UOp, c: int, bits: int) -> Linear | None:
+def _met(form: Linear, t: UOp, d: int, bits: int) -> Linear | None:
     """c·(u mod d) + c·d·s → c·(…), for a quotient or remainder s that fits."""
-    wanted = signed(c * positive_divisor(t), bits)
+    c = form.terms[t]
+    wanted = signed(c * d, bits)
     for s, k in form.terms.items():
         joined = _joined(t, s) if k == wanted and s is not t else None
         if joined is not None:

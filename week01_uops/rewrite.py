@@ -46,9 +46,13 @@ class Trace:
             self.declined.setdefault((name, reason), node)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rules:
-    """A table of rules, tried in order; tables are joined with `+`."""
+    """A table of rules, tried in order; tables are joined with `+`.
+
+    What a rule does at a node may depend on the node alone: a node that a table is known to leave
+    as it is, and everything below it, is not tried again.
+    """
 
     subject: str
     rows: tuple[Rule, ...]
@@ -192,7 +196,7 @@ def rewrite(
     Raises:
         CompilerError: if rules undo one another or grow the program without end; it names them.
     """
-    return _Engine(root, rules.matchers, order == "top_down", trace).run()
+    return _Engine(root, rules, order == "top_down", trace).run()
 
 
 FIRINGS_PER_NODE = 100
@@ -204,11 +208,10 @@ _Entry = tuple[UOp, UOp | None, bool]
 class _Engine:
     """An explicit stack of (node, target, ready): visit it, rebuild it, or take target's result."""
 
-    def __init__(
-        self, root: UOp, matchers: Mapping[Op, Matcher], top_down: bool, trace: Trace | None
-    ) -> None:
+    def __init__(self, root: UOp, rules: Rules, top_down: bool, trace: Trace | None) -> None:
         self.root = root
-        self.matchers = matchers
+        self.rules = rules
+        self.matchers = rules.matchers
         self.top_down = top_down
         self.trace = trace
         self.done: dict[UOp, UOp] = {}
@@ -233,6 +236,9 @@ class _Engine:
         return done[root]
 
     def _visit(self, node: UOp) -> None:
+        if node._memo is not None and self.rules in node._memo:
+            self.done[node] = node
+            return
         if node in self.waiting:
             self._report("rules undo one another", node)
         self.waiting.add(node)
@@ -256,6 +262,9 @@ class _Engine:
         new = None if self.top_down else self._step(rebuilt)
         if new is None:
             done[node] = done[rebuilt] = rebuilt
+            if rebuilt._memo is None:
+                rebuilt._memo = {}
+            rebuilt._memo[self.rules] = True
             return
         if rebuilt is not node:
             self.stack.append((node, rebuilt, False))

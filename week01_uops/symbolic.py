@@ -13,6 +13,7 @@ holds even where x wraps.
 from __future__ import annotations
 
 from week01_uops.linear import (
+    SUMS,
     Linear,
     build,
     divisors,
@@ -23,7 +24,7 @@ from week01_uops.linear import (
     split,
     value_of,
 )
-from week01_uops.node import Op, UOp, const
+from week01_uops.node import CONST, Op, UOp, const
 from week01_uops.ops import ADD, ELEMENTWISE, EXP2, FLOORDIV, FLOORMOD, LOG2, MUL, NEG, RECIP
 from week01_uops.pattern import Rule, Skip, any_of, constant_var, var
 from week01_uops.recombine import positive_divisor, recombined
@@ -46,6 +47,8 @@ def collect(node: UOp) -> UOp:
 
     x + x → x·2, x − x → 0, (x + 3)·2 − y·2 → x·2 + y·(−2) + 6; u mod d + d·(u // d) → u.
     """
+    if node.src[0].op not in SUMS and (node.op is NEG or node.src[1].op is CONST):
+        return node
     form = linear(node)
     return node if node in form.terms else build(recombined(form, node.dtype.bits), node)
 
@@ -178,6 +181,11 @@ SYMBOLIC = Rules(
     (
         Rule("bounded", any_of(INTEGERS, name="node"), bounded, keeps_shape=True),
         Rule("collect_sum", ADD(n, y), collect, keeps_shape=True, proof="z3"),
+        Rule(
+            "multiply_largest",
+            MUL(n, c),
+            lambda n, c: NEG(n) if n.dtype.kind == "uint" and c.arg.value == n.dtype.max else None,
+        ),
         Rule("collect_multiple", MUL(n, c), collect, keeps_shape=True, proof="z3"),
         Rule("collect_negative", NEG(n), collect, proof="z3"),
         Rule("divide", FLOORDIV(x, d), divide, keeps_shape=True, proof="z3"),
