@@ -6,14 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
-import numpy as np
-
-from grader import compare, draws
+from grader import compare, draws, oracle
 from grader.draws import Array, Inputs
+from grader.oracle import Expected
 from grader.sandbox import Limits
 from grader.subject import Answer, Subject
 from grader.verdict import Difference, Evidence, SpecFailure, Verdict, excerpt
-from grader.weeks import evaluate, read
+from grader.weeks import read
 from week01_uops.interchange import ReadErrors
 from week01_uops.node import UOp
 from week01_uops.ops import parameters
@@ -90,46 +89,31 @@ class Case:
 
     # Values ---------------------------------------------------------------------------------
 
-    def expected(self, program: UOp, inputs: Inputs) -> tuple[Array, ...]:
-        """The oracle's outputs of the test's program."""
+    def expected(self, program: UOp, inputs: Inputs, tolerance: float | None = None) -> Expected:
+        """The right outputs of the test's program."""
         try:
-            return self._evaluate(program, inputs)
+            return oracle.expected(program, inputs, tolerance)
         except Exception as error:  # whatever an oracle raises is ours to answer for
             self.evidence.inputs = inputs
             name = type(error).__name__
             self.fail(Verdict.GRADER, f"the oracle cannot evaluate the program: {name}: {error}")
 
-    @staticmethod
-    def _evaluate(program: UOp, inputs: Inputs) -> tuple[Array, ...]:
-        with np.errstate(all="ignore"):
-            outputs = evaluate(program, inputs)
-        return tuple(np.asarray(o) for o in outputs)
-
-    def same_value(self, program: UOp, result: UOp, inputs: Inputs, what: str) -> None:
-        """Fail unless both programs have equal outputs for these inputs."""
-        want = self.expected(program, inputs)
+    def outputs(self, result: UOp, inputs: Inputs, want: Expected, what: str) -> tuple[Array, ...]:
+        """The outputs of a program that the compiler under judgement made."""
         try:
-            got = self._evaluate(result, inputs)
-        except Exception as error:  # the result reads out of range, say: the program did not
-            self.evidence.inputs, self.evidence.expected = inputs, want
+            return oracle.run(result, inputs)
+        except Exception as error:  # it reads out of range, say, and the test's program does not
+            self.evidence.inputs, self.evidence.expected = inputs, want.values
             self.fail(Verdict.WRONG, f"the program that {what} printed cannot be run: {error}")
-        self.same_arrays(program, inputs, want, got, what)
 
-    def same_arrays(
-        self,
-        program: UOp,
-        inputs: Inputs,
-        want: tuple[Array, ...],
-        got: tuple[Array, ...],
-        what: str,
-        tolerance: float | None = None,
+    def same(
+        self, program: UOp, inputs: Inputs, want: Expected, got: tuple[Array, ...], what: str
     ) -> None:
-        """Fail at the first element that is off by more than the program's error bound."""
-        allowed = compare.rough_bounds(want, tolerance, len(program.toposort()))
-        different = compare.first_difference(want, got, allowed)
+        """Fail at the first element that is off by more than it may be."""
+        different = compare.first_difference(want.values, got, want.allowed)
         if different is None:
             return
-        self._show(program, inputs, want, got, different)
+        self._show(program, inputs, want.values, got, different)
         seen = self.evidence.difference
         where = draws.shown(self.evidence.inputs)
         self.fail(Verdict.WRONG, f"{what} changed the meaning: {seen}, for {where or 'no inputs'}")

@@ -17,7 +17,8 @@ def first_difference(
 ) -> Difference | None:
     """Where `got` departs from `expected` by more than `allowed`, or None.
 
-    NaN equals NaN, an infinity the same infinity, and −0 equals 0; integers must be equal.
+    NaN equals NaN, an infinity the same infinity, and −0 equals 0; integers must be equal. Where
+    `allowed` is NaN, every value is right.
     """
     for output, (want, have) in enumerate(zip(expected, got, strict=True)):
         bound = 0.0 if allowed is None else allowed[output]
@@ -28,6 +29,10 @@ def first_difference(
 
 
 def _wrong(want: Array, have: Array, bound: Array | float) -> Array:
+    return np.asarray(_unequal(want, have, bound) & ~np.isnan(bound))
+
+
+def _unequal(want: Array, have: Array, bound: Array | float) -> Array:
     if want.dtype.kind in "biu":
         return np.asarray(want != have)
     wide_want, wide_have = want.astype(np.float64), have.astype(np.float64)

@@ -28,10 +28,10 @@ def runs(
     """The compiled program returns the oracle's values for every draw."""
     program = case.program(text)
     calls = _calls(case, program, text, inputs, draws_wanted, special)
-    wanted = [case.expected(program, call) for call in calls]
+    wanted = [case.expected(program, call, tolerance) for call in calls]
     library = _built(case, text)
     for call, want, got in zip(calls, wanted, _run(case, library, program, calls), strict=True):
-        case.same_arrays(program, call, want, got, "compile", tolerance)
+        case.same(program, call, want, got, "compile")
 
 
 def _calls(

@@ -11,10 +11,10 @@ from pathlib import Path
 from week01_uops.interchange import read as read_text
 from week01_uops.interface import Compiler
 from week01_uops.node import UOp
-from week04_fusion.evaluate import evaluate
+from week04_fusion.evaluate import MEANING, evaluate
 from week04_fusion.ops import OPS
 
-__all__ = ["OPS", "ROOT", "WEEKS", "Week", "evaluate", "read", "week_of"]
+__all__ = ["MEANING", "OPS", "ROOT", "WEEKS", "Week", "evaluate", "read", "week_of"]
 
 ROOT = Path(__file__).resolve().parent.parent
 _NAME = re.compile(r"week(\d\d)(?:_(\d\d))?_\w+")
