@@ -26,7 +26,7 @@ from week02_render.c_types import (
     Term,
     at,
 )
-from week02_render.inline import inline_positions
+from week02_render.inline import Uses
 from week02_render.ops import STORE, storage_of
 
 LONGEST = 64
@@ -61,6 +61,8 @@ class Kernel:
         checked: whether indices are checked against the bounds of their storage.
         lines: the statements so far.
         terms: the term of each value in scope.
+        position: of the node being written.
+        declare: position of a STORE → the type of the variable that it declares.
     """
 
     tables: Tables
@@ -71,12 +73,13 @@ class Kernel:
     lines: list[str] = field(default_factory=list)
     terms: dict[UOp, Term] = field(default_factory=dict)
     position: int = 0
+    declare: dict[int, str] = field(default_factory=dict)
     _depth: int = 1
     _numbers: Counter[str] = field(default_factory=Counter)
 
     def write(self) -> list[str]:
         """The statements of the body."""
-        self._inline = inline_positions(self.nodes)
+        self.uses = Uses(self.nodes)
         self._written = {storage_of(n.src[0]) for n in self.nodes if n.op is STORE}
         statements, text = self.tables.statements, self.tables.text
         for position, node in enumerate(self.nodes):
@@ -110,8 +113,8 @@ class Kernel:
 
     def bind(self, node: UOp, term: Term) -> None:
         """Remember the term of a value, or of a name given to it here."""
-        inline = self._inline[self.position] and len(term.text) <= LONGEST
-        if not inline and node.op is not CONST:
+        inline = len(term.text) <= LONGEST and self.uses.is_inline(self.position)
+        if not inline and node.op is not CONST and not self.uses.is_settled(self.position):
             name = self.fresh("x")
             self.line(f"{VALUE_TYPE[node.dtype]} {name} = {term.text};")
             term = Term(name, ATOM)

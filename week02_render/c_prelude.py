@@ -52,7 +52,7 @@ def _floormod(dtype: DType) -> tuple[str, str]:
 
 
 def _maximum(dtype: DType) -> tuple[str, str]:
-    """max(x, y); NaN if either is. Of a running maximum, y: its chain is one instruction long."""
+    """max(x, y); NaN if either is. With a running maximum as y, the chain is one instruction."""
     c, name = VALUE_TYPE[dtype], f"max_{SHORT[dtype]}"
     nan = "x != x ? x : " if dtype.is_float else ""
     return name, _function(c, name, f"{c} x, {c} y", f"return {nan}x > y ? x : y;")

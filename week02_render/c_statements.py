@@ -46,7 +46,7 @@ def _store(kernel: Kernel, node: UOp) -> None:
         return
     value = kernel.to_storage(where, kernel.term(value_of(node.src[1])))
     conditions = _conditions(kernel, node, where, node.src[2:])
-    guard = f"if ({conditions}) " if conditions else ""
+    guard = f"if ({conditions}) " if conditions else kernel.declare.get(kernel.position, "")
     kernel.line(f"{guard}{kernel.element(where)} = {value};")
 
 
@@ -101,16 +101,22 @@ def _close_loops(kernel: Kernel, node: UOp) -> None:
 
 
 def _declare(kernel: Kernel, node: UOp) -> None:
-    """`T r;` in registers, `T t[n];` else."""
+    """`T t[n];`, or `T r;`, which may wait for the value that is stored first."""
     if node.size * node.dtype.bits // 8 > LARGEST_ALLOC:
         raise CompilerError(
             f"{kernel.name}: expected a local array of at most {LARGEST_ALLOC} bytes, got {node!r}"
         )
     in_register = in_registers(node)
     name = kernel.names[node] = kernel.fresh("r" if in_register else "t")
-    extent = "" if in_register and not node.shape else f"[{max(node.size, 1)}]"
+    if in_register and not node.shape:
+        first = kernel.uses.first_store(kernel.position)
+        if first is not None:
+            kernel.declare[first] = f"{element_type(node)} "
+        else:
+            kernel.line(f"{element_type(node)} {name};")
+        return
     aligned = "" if in_register else " __attribute__((aligned(64)))"
-    kernel.line(f"{element_type(node)} {name}{extent}{aligned};")
+    kernel.line(f"{element_type(node)} {name}[{max(node.size, 1)}]{aligned};")
 
 
 STATEMENTS: Mapping[Op, Statement] = {

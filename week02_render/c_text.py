@@ -13,6 +13,7 @@ from week01_uops import dtypes
 from week01_uops import ops as week01
 from week01_uops.dtypes import DType
 from week01_uops.node import CONST, Op, UOp
+from week02_render.access import access
 from week02_render.c_types import (
     ATOM,
     BITS,
@@ -29,7 +30,7 @@ from week02_render.c_types import (
     at,
     literal,
 )
-from week02_render.ops import KEEP
+from week02_render.ops import KEEP, LOAD
 
 Terms = tuple[Term, ...]
 TextRule = Callable[[UOp, Terms], Term]
@@ -66,6 +67,11 @@ def is_exact(node: UOp) -> bool:
         return False
     low, high = node.op.interval(node)
     return node.dtype.min <= low and high <= node.dtype.max
+
+
+def is_variable(node: UOp) -> bool:
+    """Whether a value is read from a local variable."""
+    return node.op is LOAD and access(node.src[0]).is_variable
 
 
 def bare_constants(node: UOp, terms: Terms) -> Terms:
@@ -123,6 +129,8 @@ def _negate(node: UOp, terms: Terms) -> Term:
 def _maximum(node: UOp, terms: Terms) -> Term:
     if node.dtype is dtypes.bool_:
         return infix("|", BITS, *(Term(at(UNARY, t), UNARY) for t in terms))
+    if is_variable(node.src[0]):  # a running maximum stands second, where its chain is short
+        terms = terms[::-1]
     return call(f"max_{SHORT[wide(node.dtype)]}", *terms)
 
 

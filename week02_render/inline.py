@@ -1,25 +1,39 @@
-"""Which values of a kernel may stand in the expression that uses them, without a name."""
+"""Which values of a kernel stand in the expressions that use them, without a name of their own.
+
+A kernel is looked at as the list of its nodes; a block is the part of the list in one loop and no
+deeper, and is named by the position at which it begins.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from week01_uops.dtypes import void
 from week01_uops.node import UOp
 from week02_render.access import access, operands
-from week02_render.ops import END, LOAD, RANGE, STORE, storage_of
+from week02_render.ops import ALLOC, END, LOAD, RANGE, STORE
 
 
 @dataclass
-class _Uses:
-    """Of each position in a kernel: its block, and the positions that use its value."""
+class Uses:
+    """Of each position in a kernel: its block, and the positions that use its value.
+
+    Attributes:
+        block: position → the block that it stands in.
+        end: block → the position at which it ends.
+        users: position → the positions that use its value, once for each use.
+        stores: storage → the positions that write to it.
+        loads: storage → the positions that read it.
+    """
 
     nodes: tuple[UOp, ...]
-    blocks: list[int] = field(default_factory=list)
-    users: dict[int, list[int]] = field(default_factory=dict)
-    stores: dict[UOp, list[int]] = field(default_factory=dict)
+    block: list[int] = field(default_factory=list)
+    end: dict[int, int] = field(default_factory=dict)
+    users: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    stores: defaultdict[UOp, list[int]] = field(default_factory=lambda: defaultdict(list))
+    loads: defaultdict[UOp, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
         latest: dict[UOp, int] = {}
@@ -27,49 +41,74 @@ class _Uses:
         for position, node in enumerate(self.nodes):
             for source in operands(node):
                 if source in latest:
-                    self.users.setdefault(latest[source], []).append(position)
+                    self.users[latest[source]].append(position)
             if node.op is RANGE:
                 opened.append(position + 1)
             elif node.op is END:
+                for block in opened[1 - len(node.src) :]:
+                    self.end[block] = position
                 del opened[1 - len(node.src) :]
-            elif node.op is STORE:
-                self.stores.setdefault(storage_of(node.src[0]), []).append(position)
+            elif node.op in (LOAD, STORE):
+                table = self.stores if node.op is STORE else self.loads
+                table[access(node.src[0]).storage].append(position)
             latest[node] = position
-            self.blocks.append(opened[-1])
-
-    def single(self, position: int) -> int | None:
-        """The one position that uses a value, once and in the same block."""
-        users = self.users.get(position, ())
-        if len(users) != 1 or self.blocks[users[0]] != self.blocks[position]:
-            return None
-        return users[0]
+            self.block.append(opened[-1])
+        self.end[0] = len(self.nodes)
 
     def is_inline(self, position: int) -> bool:
-        """Whether a value may stand where it is used, and nowhere else."""
+        """Whether a value may stand in the text of its one user, which is in the same block.
+
+        Loads are read where they stand, since memory may change before they are used.
+        """
         node = self.nodes[position]
-        user = self.single(position)
+        user = self._single(position)
         if node.dtype is void or user is None:
             return False
         return node.op is not LOAD or self._is_consumed(position, user)
 
+    def _single(self, position: int) -> int | None:
+        """The one position that uses a value, once and in the same block."""
+        users = self.users[position]
+        if len(users) != 1 or self.block[users[0]] != self.block[position]:
+            return None
+        return users[0]
+
     def _is_consumed(self, position: int, user: int) -> bool:
-        """LOAD a variable, at most one op on it, STORE; the variable does not change in between."""
-        where = access(self.nodes[position].src[0])
-        changes = self.stores.get(where.storage, [])
-        if not where.is_variable or len(self.nodes[position].src) > 1:
+        """`r = r + x`: LOAD r, an op, STORE, and no other change of r in between."""
+        if not self._reads_variable(position):
             return False
-        last = user if self.nodes[user].op is STORE else self.single(user)
-        if last is None or self.nodes[last].op is not STORE:
-            return False
-        following = bisect_right(changes, position)
-        return following == len(changes) or last <= changes[following]
+        last = user if self.nodes[user].op is STORE else self._single(user)
+        return (
+            last is not None
+            and self.nodes[last].op is STORE
+            and last <= self._next_change(position)
+        )
+
+    def is_settled(self, position: int) -> bool:
+        """Whether a LOAD reads a variable that does not change as long as its value is in scope."""
+        end = self.end[self.block[position]]
+        return self._reads_variable(position) and self._next_change(position) >= end
+
+    def _reads_variable(self, position: int) -> bool:
+        node = self.nodes[position]
+        return node.op is LOAD and len(node.src) == 1 and access(node.src[0]).is_variable
+
+    def _next_change(self, position: int) -> int:
+        storage = access(self.nodes[position].src[0]).storage
+        return _next(self.stores[storage], position, len(self.nodes))
+
+    def first_store(self, position: int) -> int | None:
+        """The STORE that may declare the variable of the ALLOC at a position."""
+        node = self.nodes[position]
+        assert node.op is ALLOC
+        last = len(self.nodes)
+        first = _next(self.stores[node], position, last)
+        if first >= _next(self.loads[node], position, last):
+            return None
+        plain = len(self.nodes[first].src) == 2 and self.block[first] == self.block[position]
+        return first if plain else None
 
 
-def inline_positions(nodes: tuple[UOp, ...]) -> Mapping[int, bool]:
-    """Position → whether its value is used once, in the block that it stands in.
-
-    Loads are read where they stand, since memory may change before they are used; a load of an
-    accumulator that is used up by the next store is not in danger.
-    """
-    uses = _Uses(nodes)
-    return {position: uses.is_inline(position) for position in range(len(nodes))}
+def _next(positions: list[int], after: int, default: int) -> int:
+    index = bisect_right(positions, after)
+    return positions[index] if index < len(positions) else default
