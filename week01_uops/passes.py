@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from week01_uops.errors import CompilerError
 from week01_uops.node import Op, UOp, toposort
-from week01_uops.ops import CALL
+from week01_uops.ops import CALL, parameters
 from week01_uops.rewrite import Order, Rules, Trace, rewrite
 
 
@@ -74,7 +74,10 @@ def rules_pass(
 
 
 def on_kernels(function: PassFunction) -> PassFunction:
-    """Lift a pass on one kernel body to a program: apply it to each distinct CALL body."""
+    """Lift a pass on one kernel body to a program: apply it to each distinct CALL body.
+
+    Arguments past the last PARAM that a new body still has are dropped.
+    """
 
     def run(program: UOp, trace: Trace) -> UOp:
         done: dict[UOp, UOp] = {}
@@ -85,7 +88,8 @@ def on_kernels(function: PassFunction) -> PassFunction:
                 body = node.src[0]
                 if body not in bodies:
                     bodies[body] = function(body, trace)
-                src = (bodies[body], *[done[s] for s in node.src[1:]])
+                count = max(parameters(bodies[body]), default=-1) + 1
+                src = (bodies[body], *[done[s] for s in node.src[1 : 1 + count]])
             done[node] = node.with_src(src)
         return done[program]
 

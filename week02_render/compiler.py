@@ -9,7 +9,8 @@ from week01_uops import compiler as week01
 from week01_uops.interface import Artifact, Target, Unsupported
 from week01_uops.node import Op, UOp
 from week01_uops.ops import ELEMENTWISE
-from week01_uops.passes import Dialect, Observer, Pass, Pipeline, on_kernels, rules_pass
+from week01_uops.passes import Dialect, Observer, Pass, Pipeline, on_kernels
+from week01_uops.rewrite import Rules, Trace, rewrite
 from week01_uops.simplify import SIMPLIFY
 from week02_render.contract import keep_products
 from week02_render.gates import GATES
@@ -51,7 +52,18 @@ def loops(rows: Mapping[Op, Row], leaves: Dialect) -> Pass:
     return Pass("loops", "loop", on_kernels(lower_with(rows)), leaves, about)
 
 
-INDICES = rules_pass("indices", "loop", SIMPLIFY + GATES, LOOP, "simplify indices and gates")
+
+
+def indices(rules: Rules, leaves: Dialect) -> Pass:
+    """The pass that simplifies kernel bodies by a rule table."""
+
+    def run(body: UOp, trace: Trace) -> UOp:
+        return rewrite(body, rules, trace=trace)
+
+    return Pass("indices", "loop", on_kernels(run), leaves, "simplify indices, gates and loops")
+
+
+INDICES = indices(SIMPLIFY + GATES, LOOP)
 
 COMPILER = week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR}).insert(
     KEEPS,

@@ -40,9 +40,7 @@ SIMPLIFIED = rules_pass("simplify", "tensor", RULES, TENSOR, "fold, cancel, boun
 CONTRACT = Pass(
     "contract", "tensor", keep_products(MOVEMENT), TENSOR, "keep shared products out of fma"
 )
-INDICES = rules_pass(
-    "indices", "loop", RULES_OF_LOOPS, LOOP, "simplify indices and gates, count without loops"
-)
+INDICES = week02.indices(RULES_OF_LOOPS, LOOP)
 ACCUMULATE = Pass(
     "accumulate",
     "kernel",
