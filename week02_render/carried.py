@@ -19,7 +19,7 @@ from week01_uops.node import UOp, toposort
 from week01_uops.ops import CALL
 from week02_render.nests import accesses, base_of, is_opaque
 from week02_render.ops import AFTER, ALLOC, INDEX, RANGE, open_ranges
-from week02_render.places import Place, Storage
+from week02_render.places import Storage
 from week02_render.scopes import LoopScope
 
 LIMIT = 1 << 22
@@ -94,11 +94,8 @@ def _touched(loop: Loop, inside: frozenset[UOp]) -> list[Access] | None:
 
 def _storage(loop: Loop, inside: frozenset[UOp], place: UOp) -> Storage | None:
     """The storage of a place if it outlives an iteration and can be written."""
-    base = base_of(place)
-    if base in inside:
-        return None
-    found = loop.scope.raw(base)
-    return found.storage if isinstance(found, Place) and found.storage.memory.size else None
+    storage = None if base_of(place) in inside else loop.scope.storage(place)
+    return storage if storage is not None and storage.memory.size else None
 
 
 def _bytes(storage: Storage) -> tuple[int, int]:

@@ -125,10 +125,9 @@ def _snapshot(scope: LoopScope, closer: UOp) -> list[tuple[Array, Array]]:
         body.nests[n].private for n in (closer, *inside) if n in body.nests
     ):
         return []
-    written = {base_of(place) for n in inside for place, writes in accesses(n) if writes}
-    places = [scope.raw(base) for base in written if base not in inside]
-    memories = [place.storage.memory for place in places if isinstance(place, Place)]
-    return [(memory, memory.copy()) for memory in memories]
+    written = [place for n in inside for place, writes in accesses(n) if writes]
+    storages = {scope.storage(place) for place in written if base_of(place) not in inside}
+    return [(s.memory, s.memory.copy()) for s in storages if s is not None]
 
 
 def _end(scope: LoopScope, node: UOp) -> None:

@@ -183,6 +183,16 @@ class LoopScope(Scope):
             scope = scope.parent
         return scope is not None
 
+    def storage(self, place: UOp) -> Storage | None:
+        """The storage that a place lies in, of which it may be still to be computed which part.
+
+        None where nothing can be written: an input, or a value that is indexed.
+        """
+        while not self.knows(place):
+            place = place.src[0]
+        found = self.raw(place)
+        return found.storage if isinstance(found, Place) else None
+
     def place(self, node: UOp) -> Place:
         """The place that the node names; a value that is never written is one too."""
         found = self.raw(node)
