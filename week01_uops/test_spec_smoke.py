@@ -35,4 +35,6 @@ def test_rejects(judge):
 
 
 def test_impossible(judge):
-    judge.simplifies('x = PARAM : {"slot": 0, "dtype": "float32", "shape": []}\nreturn x', at_most=0)
+    judge.simplifies(
+        'x = PARAM : {"slot": 0, "dtype": "float32", "shape": []}\nreturn x', at_most=0
+    )
