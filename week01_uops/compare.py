@@ -22,7 +22,7 @@ from week01_uops.linear import (
 )
 from week01_uops.node import UOp, const
 from week01_uops.ops import CMPLT, CMPNE, FLOORDIV, MAX, WHERE
-from week01_uops.pattern import Rule, Skip, var
+from week01_uops.pattern import Rule, Skip, any_of, var
 from week01_uops.recombine import positive_divisor
 from week01_uops.rewrite import Rules
 from week01_uops.signatures import integer
@@ -79,8 +79,11 @@ def _written(gap: Linear, like: UOp) -> UOp | Skip:
     return result
 
 
-def differ(a: UOp, b: UOp) -> UOp | None:
-    """Decide a ≠ b, or leave common terms and factors out of it."""
+def differ(node: UOp) -> UOp | None:
+    """Decide a ≠ b for integers, or leave common terms and factors out of it."""
+    a, b = node.src
+    if not a.dtype.is_int:
+        return None
     bits = a.dtype.bits
     gap = wrapped(linear(a).plus(linear(b), -1), bits)
     low, high = bounds(gap)
@@ -128,8 +131,9 @@ def _leading(gap: Linear, bits: int) -> Linear:
     return form._replace(terms={t: abs(c) if abs(c) == half else c for t, c in form.terms.items()})
 
 
-def larger(a: UOp, b: UOp) -> UOp | None:
+def larger(node: UOp) -> UOp | None:
     """MAX(a, b) → the one that is never less."""
+    a, b = node.src
     gap = difference(a, b)
     if gap is None:
         return None
@@ -143,8 +147,14 @@ COMPARE = Rules(
     "comparisons of integers",
     (
         Rule("less", CMPLT(a, b), less, keeps_shape=True, proof="z3"),
-        Rule("differ", CMPNE(a, b), differ, keeps_shape=True, proof="z3"),
-        Rule("larger", MAX(a, b), larger, keeps_shape=True, proof="z3"),
+        Rule("differ", any_of((CMPNE,), name="node"), differ, keeps_shape=True, proof="z3"),
+        Rule(
+            "larger",
+            any_of((MAX,), name="node").where(integer),
+            larger,
+            keeps_shape=True,
+            proof="z3",
+        ),
         Rule("where_larger", WHERE(CMPLT(a, b), b, a), lambda a, b: MAX(a, b), keeps_shape=True),
     ),
 )

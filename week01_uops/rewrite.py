@@ -1,8 +1,7 @@
 """The one rewrite engine: rule tables compiled to Python, applied to a fixed point.
 
-A table is compiled once, on first use, to one function for each root op: straight-line tests
-in the order of the rows, so that a node pays only for the rules that could match it. The
-generated text is `Rules.source`.
+A table is compiled once, on first use (`matcher`), so that a node pays only for the rules that
+could match it. The generated text is `Rules.source`.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
-from week01_uops.dtypes import Value
 from week01_uops.errors import CompilerError
+from week01_uops.matcher import compile_rows
 from week01_uops.node import Op, UOp
-from week01_uops.pattern import Pattern, Rule, orders
+from week01_uops.pattern import Rule
 
 Matcher = Callable[[UOp, "Trace | None"], tuple[UOp, Rule] | None]
 Order = Literal["bottom_up", "top_down"]
@@ -76,7 +75,7 @@ class Rules:
     @cached_property
     def compiled(self) -> tuple[str, Mapping[Op, Matcher]]:
         """The generated text and its functions by root op."""
-        return _compile(self.rows)
+        return compile_rows(self.rows)
 
     @property
     def source(self) -> str:
@@ -92,96 +91,6 @@ class Rules:
         """The first rule that changes this node, with its result; None if there is none."""
         matcher = self.matchers.get(node.op)
         return matcher(node, trace) if matcher is not None else None
-
-
-class _Emitter:
-    """Writes the tests of one pattern as nested ifs."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.lines: list[str] = []
-        self.names = names
-
-    def refer(self, value: object) -> str:
-        """A global name of the generated module that holds a value."""
-        name = f"g{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def match(self, rule: Rule, pattern: Pattern) -> None:
-        """One attempt of a rule at `n`; falls through where it does not match."""
-        bound: dict[str, str] = {"node": "n"}
-        tests = self._tests(pattern, "n", bound, root=True)
-        indent = "    "
-        for kind, text in tests:
-            self.lines.append(f"{indent}{text}")
-            if kind == "if":
-                indent += "    "
-        arguments = ", ".join(f"{name}={bound[name]}" for name in rule.parameters)
-        function, row = self.refer(rule.rhs), self.refer(rule)
-        fits = "if r.shape == n.shape: " if rule.keeps_shape else ""
-        self.lines += [
-            f"{indent}r = {function}({arguments})",
-            f"{indent}if r is not None and r is not n:",
-            f"{indent}    if r.__class__ is UOp:",
-            f"{indent}        {fits}return r, {row}",
-            f"{indent}    elif t is not None: t.decline({row}.name, r.reason, n)",
-        ]
-
-    def _tests(
-        self, pattern: Pattern, at: str, bound: dict[str, str], *, root: bool = False
-    ) -> Iterator[tuple[str, str]]:
-        if pattern.name is not None:
-            if pattern.name in bound:
-                yield "if", f"if {at} is {bound[pattern.name]}:"
-            else:
-                bound[pattern.name] = at
-        if pattern.ops is not None and not root:
-            if len(pattern.ops) == 1:
-                yield "if", f"if {at}.op is {self.refer(next(iter(pattern.ops)))}:"
-            else:
-                yield "if", f"if {at}.op in {self.refer(pattern.ops)}:"
-        if pattern.value is not None:
-            yield "if", f"if {self._equals(f'{at}.arg.value', pattern.value)}:"
-        if pattern.test is not None:
-            yield "if", f"if {self.refer(pattern.test)}({at}.dtype):"
-        if pattern.src:
-            if root or any(op.arity[0] != op.arity[1] for op in pattern.ops or ()):
-                relation = ">=" if pattern.more else "=="
-                yield "if", f"if len({at}.src) {relation} {len(pattern.src)}:"
-            inner = [f"{at}_{i}" for i in range(len(pattern.src))]
-            some = f"[:{len(inner)}]" if pattern.more else ""
-            yield "set", f"{', '.join(inner)}, = {at}.src{some}"
-            for item, place in zip(pattern.src, inner, strict=True):
-                yield from self._tests(item, place, bound)
-
-    def _equals(self, constant: str, value: Value) -> str:
-        if isinstance(value, bool):
-            return f"{constant} is {value}"
-        no_bool = f" and {constant}.__class__ is not bool" if value in (0, 1) else ""
-        return f"{constant} == {self.refer(value)}{no_bool}"
-
-
-def _compile(rows: tuple[Rule, ...]) -> tuple[str, Mapping[Op, Matcher]]:
-    by_op: dict[Op, list[tuple[Rule, Pattern]]] = {}
-    for rule in rows:
-        if rule.pattern.ops is None:
-            raise TypeError(f"rule {rule.name}: the root of its pattern must name an op")
-        for op in sorted(rule.pattern.ops, key=lambda op: op.name):
-            for pattern in orders(rule.pattern):
-                by_op.setdefault(op, []).append((rule, pattern))
-    names: dict[str, Any] = {"UOp": UOp}
-    emitter = _Emitter(names)
-    functions: dict[Op, str] = {}
-    for op, attempts in by_op.items():
-        functions[op] = f"match_{op.name}"
-        emitter.lines.append(f"def {functions[op]}(n, t):")
-        for rule, pattern in attempts:
-            emitter.lines.append(f"    # {rule.name}")
-            emitter.match(rule, pattern)
-        emitter.lines.append("    return None\n")
-    text = "\n".join(emitter.lines)
-    exec(compile(text, "<rules>", "exec"), names)
-    return text, {op: names[name] for op, name in functions.items()}
 
 
 def rewrite(

@@ -180,7 +180,13 @@ SYMBOLIC = Rules(
     "integers with ranges",
     (
         Rule("bounded", any_of(INTEGERS, name="node"), bounded, keeps_shape=True),
-        Rule("collect_sum", ADD(n, y), collect, keeps_shape=True, proof="z3"),
+        Rule(
+            "collect_sum",
+            any_of((ADD,), name="node").where(integer),
+            collect,
+            keeps_shape=True,
+            proof="z3",
+        ),
         Rule(
             "multiply_largest",
             MUL(n, c),
