@@ -35,8 +35,8 @@ def _wrong(want: Array, have: Array, bound: Array | float) -> Array:
 def _unequal(want: Array, have: Array, bound: Array | float) -> Array:
     if want.dtype.kind in "biu":
         return np.asarray(want != have)
-    wide_want, wide_have = want.astype(np.float64), have.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
+        wide_want, wide_have = want.astype(np.float64), have.astype(np.float64)
         near = np.abs(wide_want - wide_have) <= bound
     finite = np.isfinite(wide_want) & np.isfinite(wide_have)
     same = (wide_want == wide_have) | (np.isnan(wide_want) & np.isnan(wide_have))
@@ -66,8 +66,9 @@ def rough_bounds(expected: Sequence[Array], tolerance: float | None, terms: int)
         if array.dtype.kind in "biu" or not array.size:
             found.append(0.0)
             continue
-        finite = np.isfinite(array.astype(np.float64))
-        magnitude = np.where(finite, np.abs(array.astype(np.float64)), 0.0)
+        with np.errstate(invalid="ignore"):
+            magnitude = np.abs(array.astype(np.float64))
+        magnitude = np.where(np.isfinite(magnitude), magnitude, 0.0)
         if tolerance is None:
             unit = 2.0 ** -_precision(array.dtype)
             found.append((8 * terms) * unit * np.maximum(magnitude, np.median(magnitude)))

@@ -97,10 +97,19 @@ def _given(program: UOp, inputs: Mapping[int, Any]) -> Inputs:
     params = parameters(program)
     if set(inputs) != set(params):
         raise ValueError(f"expected inputs for the slots {sorted(params)}, got {sorted(inputs)}")
-    return {
-        slot: np.array(inputs[slot]).astype(param.dtype.numpy).reshape(param.shape)
-        for slot, param in params.items()
-    }
+    return {slot: _array(inputs[slot], param) for slot, param in params.items()}
+
+
+def _array(value: Any, param: UOp) -> Array:  # noqa: ANN401 - as tests write it
+    """The value in the PARAM's dtype and shape: exact integers, floats rounded once."""
+    dtype = param.dtype
+    with np.errstate(all="ignore"):
+        if isinstance(value, np.ndarray):
+            found = value.astype(dtype.numpy)
+        else:
+            exact = np.array(value, dtype=np.float64 if dtype.is_float else object)
+            found = exact.astype(dtype.numpy)
+    return found.reshape(param.shape)
 
 
 def bounds(param: UOp) -> tuple[int, int]:

@@ -8,9 +8,10 @@ may be left out; line numbers count with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from grader import run_checks, simplify_checks
+from grader import declared, run_checks, simplify_checks
 from grader.case import Case, normal
 from grader.draws import Given
 from grader.sandbox import MIB, Limits
@@ -106,6 +107,12 @@ class Judge:
         sent = text if raw or isinstance(text, bytes) else normal(text)
         case = self._case("rejects", sent, code=code, line=line, verb=verb, raw=True)
         simplify_checks.rejects(case, sent, code, line, verb.split())
+
+    def conforms(self, path: Path | str) -> None:
+        """A conformance file's program does what the file's comments declare."""
+        name = str(path)
+        case = self._case("conforms", name)
+        declared.conforms(case, Path(path))
 
     def runs(
         self,

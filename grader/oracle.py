@@ -82,7 +82,7 @@ def _other_cast(scope: Any, node: UOp) -> Array:  # noqa: ANN401 - a scope of th
         return _other_zero(found)
     whole = np.trunc(wide(scope.operands(node)[0]))
     inside = (whole >= float(node.dtype.min)) & (whole < float(node.dtype.max + 1))
-    return np.where(inside, found, found.dtype.type(1))
+    return np.asarray(np.where(inside, found, found.dtype.type(1)))
 
 
 def _other_zero(found: Array) -> Array:

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from grader import draws, run_c
 from grader.case import Case
 from grader.draws import Array, Given, Inputs
+from grader.oracle import Expected
 from grader.run_c import RunError
 from grader.verdict import Verdict
 from week01_uops.node import UOp
 from week01_uops.ops import parameters
 from week02_render.ops import BUFFER
 
+FIRST_WEEK = 2
 COMPILE = ("compile", "--target", "c")
 
 
@@ -29,6 +31,13 @@ def runs(
     program = case.program(text)
     calls = _calls(case, program, text, inputs, draws_wanted, special)
     wanted = [case.expected(program, call, tolerance) for call in calls]
+    returns(case, text, program, calls, wanted)
+
+
+def returns(
+    case: Case, text: str, program: UOp, calls: list[Inputs], wanted: list[Expected]
+) -> None:
+    """The compiled program returns these values for these inputs."""
     library = _built(case, text)
     for call, want, got in zip(calls, wanted, _run(case, library, program, calls), strict=True):
         case.same(program, call, want, got, "compile")

@@ -26,14 +26,19 @@ def meaning(case: Case, text: str, inputs: Given = None) -> tuple[UOp, UOp]:
     """Program and result, once the result is known to mean the same."""
     program = case.program(text)
     result = case.result(SIMPLIFY, text)
-    fault = structure.interface_fault(program, result)
-    if fault is not None:
-        case.fail(Verdict.WRONG, f"simplify changed the program's interface: {fault}")
+    same_interface(case, program, result)
     for some in draws.given(program, inputs):
         _at(case, program, result, some)
     if not _at_points(case, program, result, text):
         _at_arrays(case, program, result, text)
     return program, result
+
+
+def same_interface(case: Case, program: UOp, result: UOp) -> None:
+    """Fail unless both programs have the same outputs, and inputs of the same types."""
+    fault = structure.interface_fault(program, result)
+    if fault is not None:
+        case.fail(Verdict.WRONG, f"simplify changed the program's interface: {fault}")
 
 
 def _at_points(case: Case, program: UOp, result: UOp, text: str) -> bool:
