@@ -23,6 +23,7 @@ from week01_uops.ops import (
     NEG,
     WHERE,
 )
+from week01_uops.order import order
 from week01_uops.pattern import Rule, any_of, constant_var, var
 from week01_uops.rewrite import Rules
 from week01_uops.signatures import floating, integer
@@ -42,10 +43,18 @@ def _opposite(c: UOp) -> UOp:
     return const(c.dtype.wrap(-c.arg.value) if c.dtype.is_int else -c.arg.value, c.dtype)
 
 
-def constant_right(node: UOp) -> UOp | None:
-    """Swap c ∘ x → x ∘ c for a commuting op ∘ and a constant c."""
+def commuted(node: UOp) -> UOp | None:
+    """Swap y ∘ x → x ∘ y for a commuting op ∘: constants to the right, else by structure.
+
+    Sums and inequalities of integers have an order of their own (`symbolic`, `compare`).
+    """
     left, right = node.src
-    swaps = left.op is CONST and right.op is not CONST
+    if left.op is CONST or right.op is CONST:
+        swaps = right.op is not CONST
+    elif left.dtype.is_int and (node.op is ADD or node.op is CMPNE):
+        swaps = False
+    else:
+        swaps = order(right) < order(left)
     return node.with_src((right, left)) if swaps else None
 
 
@@ -53,8 +62,8 @@ x, y, z, n, d = var("x"), var("y"), var("z"), var("n", integer), var("d", discre
 c1, c2 = constant_var("c1"), constant_var("c2")
 
 COMMUTE = Rules(
-    "constants to the right",
-    (Rule("constant_right", any_of((ADD, MUL, MAX, CMPNE), name="node"), constant_right),),
+    "one order for the sources of a commuting op",
+    (Rule("commute", any_of((ADD, MUL, MAX, CMPNE), name="node"), commuted),),
 )
 
 ARITHMETIC = Rules(

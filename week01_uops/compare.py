@@ -16,12 +16,12 @@ from week01_uops.linear import (
     exact,
     fits,
     linear,
-    order,
     split,
     wrapped,
 )
 from week01_uops.node import UOp, const
 from week01_uops.ops import CMPLT, CMPNE, FLOORDIV, MAX, WHERE
+from week01_uops.order import order
 from week01_uops.pattern import Rule, Skip, any_of, var
 from week01_uops.recombine import positive_divisor
 from week01_uops.rewrite import Rules

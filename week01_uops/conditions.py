@@ -15,9 +15,9 @@ from typing import NamedTuple
 from week01_uops.algebra import boolean
 from week01_uops.compare import difference
 from week01_uops.dtypes import bool_
-from week01_uops.linear import order
 from week01_uops.node import CONST, Op, UOp, const
 from week01_uops.ops import CMPLT, CMPNE, MAX, MUL
+from week01_uops.order import order
 from week01_uops.pattern import Rule, var
 from week01_uops.rewrite import Rules
 

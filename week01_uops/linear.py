@@ -12,8 +12,6 @@ All that is known about division, remainder and comparison comes from one questi
 from __future__ import annotations
 
 import math
-import re
-import zlib
 from collections.abc import Iterable, Mapping
 from itertools import islice, product
 from typing import NamedTuple
@@ -21,6 +19,7 @@ from typing import NamedTuple
 from week01_uops.dtypes import DType
 from week01_uops.node import CONST, Constant, Interval, UOp, make, recursive
 from week01_uops.ops import ADD, MUL, NEG
+from week01_uops.order import order
 
 LIMIT = 32
 """Terms of a form at most: a longer sum is one term, so that a chain of n sums costs O(n)."""
@@ -221,13 +220,3 @@ def _scale(node: UOp, factor: int) -> UOp:
     if factor == -1:
         return make(NEG, (node,))
     return make(MUL, (node, _constant(node.dtype.wrap(factor), node.dtype)))
-
-
-def _key(node: UOp) -> tuple[str, str, int]:
-    text = re.sub(r"\d+", lambda digits: digits[0].zfill(20), repr(node.arg))
-    below = "".join([f"{order(source)}" for source in node.src])
-    return node.op.name, text, zlib.crc32(below.encode())
-
-
-order = recursive(_key)
-"""A key that puts nodes into an order which depends on nothing but their structure."""
