@@ -5,7 +5,7 @@ language = "C"
 weeks = [1, 2]
 build = ["make"]                  # optional: run once in the folder before judging
 compiler = ["./compiler"]         # a verb and its options are appended; runs in the folder
-requires = ["c-week1"]            # optional: sibling folders that must lie beside this one
+requires = ["../c-week1"]         # optional: other folders that the commands read
 
 [timeouts]                        # optional, in seconds
 build = 120
@@ -42,7 +42,7 @@ class Submission:
         folder: where its commands run.
         build: a command that must succeed once before judging; empty if there is none.
         compiler: the command that answers verbs.
-        requires: folders beside this one that its commands read.
+        requires: other folders that its commands read, relative to this one.
         seconds: for one answer; `build_seconds` for the build.
     """
 
@@ -99,8 +99,8 @@ class _Reader:
         self.only_known(self.table, KEYS)
         folder = self.path.parent.resolve()
         for name in self.words("requires", optional=True):
-            if not (folder.parent / name).is_dir():
-                raise self.fault(f"requires the folder {name} beside it, which is missing")
+            if not (folder / name).is_dir():
+                raise self.fault(f"requires the folder {name}, which is missing")
         times = self.timeouts()
         return Submission(
             folder,

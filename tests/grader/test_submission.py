@@ -43,7 +43,7 @@ def test_timeouts_and_build(folder):
         ('["./compiler"]', "[]", "expected compiler"),
         ('["./compiler"]', '"./compiler"', "expected compiler"),
         ('language = "C"', 'languge = "C"', "got languge"),
-        ('language = "C"', 'language = "C"\nrequires = ["gone"]', "folder gone"),
+        ('language = "C"', 'language = "C"\nrequires = ["../gone"]', "folder ../gone"),
         ('compiler = ["./compiler"]', 'compiler = ["x"]\n[timeouts]\nverb = 0', "timeouts.verb"),
         ('compiler = ["./compiler"]', 'compiler = ["x"]\n[timeouts]\nrun = 1', "got run"),
         ('name = "Ada"', "name = ", "not TOML"),
