@@ -234,6 +234,7 @@ class _Reader:
         try:
             json, end = decode(line, start)
             if not _REST.match(line, end):
+                end = len(line) - len(line[end:].lstrip(" \t"))
                 raise JsonError("expected one JSON value and nothing after it", end)
             if op is not None:
                 arg = self.arguments[op, tail] = load_argument(op, json)

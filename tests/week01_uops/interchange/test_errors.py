@@ -73,7 +73,7 @@ LINES = {
     "E105": [
         ("b = RESHAPE a :", "3:16"),
         ("b = RESHAPE a : # [6]", "3:17"),
-        ("b = RESHAPE a : [6] 7", "3:20"),
+        ("b = RESHAPE a : [6] 7", "3:21"),
         ("b = RESHAPE a : [6", "3:19"),
         ("b = RESHAPE a : [06]", "3:19"),
         ("b = RESHAPE a : {'x': 1}", "3:18"),
