@@ -1,0 +1,644 @@
+"""Every op in every dtype, as C computes it: elementwise over arrays."""
+
+import textwrap
+
+SIGNED = ["int8", "int16", "int32", "int64"]
+UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = ["float16", "bfloat16", "float32", "float64"]
+NUMBERS = INTEGERS + FLOATS
+ALL = ["bool", *NUMBERS]
+
+
+def each(dtypes, template):
+    """One program out of a template for each dtype: @ stands for its number, TYPE for its name."""
+    lines, outputs = [], []
+    for number, dtype in enumerate(dtypes):
+        text = textwrap.dedent(template).strip().replace("@", str(number)).replace("TYPE", dtype)
+        *body, end = text.splitlines()
+        lines += body
+        outputs += end.split()[1:]
+    return "\n".join([*lines, "return " + " ".join(outputs)])
+
+
+def binary(op, dtypes):
+    """op(x, y) of arrays of 67 elements, an output for each dtype."""
+    template = """
+        x@ = PARAM : {"slot": 1@, "dtype": "TYPE", "shape": [67]}
+        y@ = PARAM : {"slot": 3@, "dtype": "TYPE", "shape": [67]}
+        a@ = OP x@ y@
+        return a@
+        """
+    return each(dtypes, template.replace("OP", op))
+
+
+def unary(op, dtypes):
+    """op(x) of arrays of 67 elements, an output for each dtype."""
+    template = """
+        x@ = PARAM : {"slot": 1@, "dtype": "TYPE", "shape": [67]}
+        a@ = OP x@
+        return a@
+        """
+    return each(dtypes, template.replace("OP", op))
+
+
+def test_add_of_integers(judge):
+    """ADD of every integer dtype wraps."""
+    judge.runs(binary("ADD", INTEGERS))
+
+
+def test_mul_of_integers(judge):
+    """MUL of every integer dtype wraps."""
+    judge.runs(binary("MUL", INTEGERS))
+
+
+def test_neg_of_integers(judge):
+    """NEG of every integer dtype wraps."""
+    judge.runs(unary("NEG", INTEGERS))
+
+
+def test_max_of_integers(judge):
+    """MAX of signed and unsigned integers."""
+    judge.runs(binary("MAX", INTEGERS))
+
+
+def test_floordiv(judge):
+    """FLOORDIV of every integer dtype rounds down, and survives 0 and −1 as divisors."""
+    judge.runs(binary("FLOORDIV", INTEGERS))
+
+
+def test_floormod(judge):
+    """FLOORMOD of every integer dtype, with divisors of both signs, 0 and −1."""
+    judge.runs(binary("FLOORMOD", INTEGERS))
+
+
+def test_cmplt(judge):
+    """CMPLT of every number dtype."""
+    judge.runs(binary("CMPLT", NUMBERS))
+
+
+def test_cmpne(judge):
+    """CMPNE of every dtype."""
+    judge.runs(binary("CMPNE", ALL))
+
+
+def test_bool(judge):
+    """MUL, MAX and CMPNE of bools are and, or and exclusive or."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "bool", "shape": [4]}
+        y = PARAM : {"slot": 1, "dtype": "bool", "shape": [4]}
+        a = MUL x y
+        b = MAX x y
+        c = CMPNE x y
+        return a b c
+        """,
+        {0: [False, False, True, True], 1: [False, True, False, True]},
+    )
+
+
+def test_where(judge):
+    """WHERE of every dtype takes the side that its condition names."""
+    judge.runs(
+        each(
+            ALL,
+            """
+            c@ = PARAM : {"slot": 1@, "dtype": "bool", "shape": [67]}
+            x@ = PARAM : {"slot": 3@, "dtype": "TYPE", "shape": [67]}
+            y@ = PARAM : {"slot": 5@, "dtype": "TYPE", "shape": [67]}
+            a@ = WHERE c@ x@ y@
+            return a@
+            """,
+        )
+    )
+
+
+def test_constants(judge):
+    """Constants of every dtype are written exactly."""
+    judge.runs(
+        """
+        a = CONST : {"value": true, "dtype": "bool"}
+        b = CONST : {"value": -128, "dtype": "int8"}
+        c = CONST : {"value": -32768, "dtype": "int16"}
+        d = CONST : {"value": -2147483648, "dtype": "int32"}
+        e = CONST : {"value": -9223372036854775808, "dtype": "int64"}
+        f = CONST : {"value": 255, "dtype": "uint8"}
+        g = CONST : {"value": 65535, "dtype": "uint16"}
+        h = CONST : {"value": 4294967295, "dtype": "uint32"}
+        i = CONST : {"value": 18446744073709551615, "dtype": "uint64"}
+        j = CONST : {"value": 0.1, "dtype": "float16"}
+        k = CONST : {"value": 0.1, "dtype": "bfloat16"}
+        l = CONST : {"value": 0.1, "dtype": "float32"}
+        m = CONST : {"value": 0.1, "dtype": "float64"}
+        n = CONST : {"value": 1e-45, "dtype": "float32"}
+        o = CONST : {"value": 5e-324, "dtype": "float64"}
+        p = CONST : {"value": 3.4028235e38, "dtype": "float32"}
+        q = CONST : {"value": "nan", "dtype": "float16"}
+        r = CONST : {"value": "inf", "dtype": "bfloat16"}
+        s = CONST : {"value": "-inf", "dtype": "float64"}
+        return a b c d e f g h i j k l m n o p q r s
+        """,
+        tolerance=0.0,
+    )
+
+
+def test_constants_in_use(judge):
+    """Constants of every dtype as operands, at the ends of their ranges."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "int32", "shape": [9]}
+        y = PARAM : {"slot": 1, "dtype": "int64", "shape": [9]}
+        z = PARAM : {"slot": 2, "dtype": "uint64", "shape": [9]}
+        f = PARAM : {"slot": 3, "dtype": "float32", "shape": [9]}
+        a = CONST : {"value": -2147483648, "dtype": "int32"}
+        b = CONST : {"value": -9223372036854775808, "dtype": "int64"}
+        c = CONST : {"value": 18446744073709551615, "dtype": "uint64"}
+        d = CONST : {"value": "-inf", "dtype": "float32"}
+        e = CONST : {"value": "nan", "dtype": "float32"}
+        p = CMPLT a x
+        q = MAX y b
+        r = CMPLT z c
+        s = CMPLT d f
+        t = CMPNE e f
+        u = ADD x a
+        v = MUL z c
+        return p q r s t u v
+        """
+    )
+
+
+# Wrapping, in a language whose signed overflow is undefined -----------------------------------
+
+
+def test_signed_wrap_is_seen(judge):
+    """x + 1 < x holds for the largest x: a C compiler may not assume otherwise."""
+    judge.runs(
+        each(
+            SIGNED,
+            """
+            x@ = PARAM : {"slot": @, "dtype": "TYPE", "shape": [3]}
+            k@ = CONST : {"value": 1, "dtype": "TYPE"}
+            a@ = ADD x@ k@
+            b@ = CMPLT a@ x@
+            return a@ b@
+            """,
+        ),
+        {
+            0: [127, -128, 5],
+            1: [32767, -32768, 5],
+            2: [2147483647, -2147483648, 5],
+            3: [9223372036854775807, -9223372036854775808, 5],
+        },
+    )
+
+
+def test_narrow_results_wrap_at_once(judge):
+    """An int8 or uint8 sum is wrapped before it is compared, though C adds in int."""
+    judge.runs(
+        each(
+            ["int8", "uint8", "int16", "uint16"],
+            """
+            x@ = PARAM : {"slot": 1@, "dtype": "TYPE", "shape": [67]}
+            y@ = PARAM : {"slot": 3@, "dtype": "TYPE", "shape": [67]}
+            a@ = ADD x@ y@
+            b@ = CMPLT a@ x@
+            c@ = MUL x@ y@
+            d@ = MAX c@ x@
+            e@ = FLOORDIV c@ y@
+            n@ = NEG x@
+            f@ = CMPLT n@ y@
+            return b@ d@ e@ f@
+            """,
+        )
+    )
+
+
+def test_product_of_large_halves(judge):
+    """65535 · 65535 in uint16 is 1, and the sign of the int that C multiplies in is not seen."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "uint16", "shape": [3]}
+        y = PARAM : {"slot": 1, "dtype": "uint16", "shape": [3]}
+        k = CONST : {"value": 2, "dtype": "uint16"}
+        a = MUL x y
+        b = FLOORDIV a k
+        c = CAST a : "int32"
+        return a b c
+        """,
+        {0: [65535, 50000, 3], 1: [65535, 50000, 5]},
+    )
+
+
+def test_negation_of_the_least(judge):
+    """−x of the least integer is the least integer, and still negative."""
+    judge.runs(
+        each(
+            SIGNED,
+            """
+            x@ = PARAM : {"slot": @, "dtype": "TYPE", "shape": [2]}
+            z@ = CONST : {"value": 0, "dtype": "TYPE"}
+            n@ = NEG x@
+            a@ = CMPLT n@ z@
+            return n@ a@
+            """,
+        ),
+        {
+            0: [-128, 1],
+            1: [-32768, 1],
+            2: [-2147483648, 1],
+            3: [-9223372036854775808, 1],
+        },
+    )
+
+
+def test_division_that_traps(judge):
+    """x // 0 is 0, x mod 0 is x, and the least integer divided by −1 wraps: nothing traps."""
+    least = [-128, -32768, -2147483648, -9223372036854775808]
+    judge.runs(
+        each(
+            SIGNED,
+            """
+            x@ = PARAM : {"slot": 1@, "dtype": "TYPE", "shape": [5]}
+            y@ = PARAM : {"slot": 2@, "dtype": "TYPE", "shape": [5]}
+            q@ = FLOORDIV x@ y@
+            r@ = FLOORMOD x@ y@
+            return q@ r@
+            """,
+        ),
+        {10 + k: [x, x, 7, -7, 0] for k, x in enumerate(least)}
+        | {20 + k: [-1, 0, 0, 0, 0] for k in range(4)},
+    )
+
+
+def test_division_by_constants(judge):
+    """FLOORDIV and FLOORMOD by constants of both signs round down."""
+    text = 'x = PARAM : {"slot": 0, "dtype": "int32", "shape": [31]}\n'
+    outputs = []
+    for k, divisor in enumerate([2, 3, 8, -1, -2, -8, 7, -7, 2147483647, -2147483648]):
+        text += f'c{k} = CONST : {{"value": {divisor}, "dtype": "int32"}}\n'
+        text += f"q{k} = FLOORDIV x c{k}\nr{k} = FLOORMOD x c{k}\n"
+        outputs += [f"q{k}", f"r{k}"]
+    values = [*range(-13, 14), -2147483648, -2147483647, 2147483647, 2147483646]
+    judge.runs(f"{text}return {' '.join(outputs)}", {0: values})
+
+
+def test_unsigned_numbers_are_large(judge):
+    """The upper half of uint64 is large, not negative, in comparisons, quotients and MAX."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "uint64", "shape": [3]}
+        y = PARAM : {"slot": 1, "dtype": "uint64", "shape": [3]}
+        a = CMPLT x y
+        b = MAX x y
+        c = FLOORDIV x y
+        d = FLOORMOD x y
+        e = CAST x : "float64"
+        return a b c d e
+        """,
+        {0: [2**64 - 1, 5, 2**63], 1: [3, 2**63 + 1, 10]},
+    )
+
+
+# Floats -------------------------------------------------------------------------------------
+
+
+def test_add_of_floats(judge):
+    """ADD of every float dtype is rounded to nearest even."""
+    judge.runs(binary("ADD", FLOATS), tolerance=0.0)
+
+
+def test_mul_of_floats(judge):
+    """MUL of every float dtype is rounded to nearest even."""
+    judge.runs(binary("MUL", FLOATS), tolerance=0.0)
+
+
+def test_neg_of_floats(judge):
+    """NEG of every float dtype."""
+    judge.runs(unary("NEG", FLOATS), tolerance=0.0)
+
+
+def test_max_of_floats(judge):
+    """MAX of every float dtype is NaN if either side is."""
+    judge.runs(binary("MAX", FLOATS), tolerance=0.0)
+    judge.runs(
+        each(
+            FLOATS,
+            """
+            x@ = PARAM : {"slot": 1@, "dtype": "TYPE", "shape": [6]}
+            y@ = PARAM : {"slot": 2@, "dtype": "TYPE", "shape": [6]}
+            a@ = MAX x@ y@
+            return a@
+            """,
+        ),
+        {10 + k: [float("nan"), 1, float("inf"), float("nan"), -1, 2] for k in range(4)}
+        | {20 + k: [1, float("nan"), float("nan"), float("nan"), -2, 3] for k in range(4)},
+    )
+
+
+def test_exp2(judge):
+    """EXP2 of every float dtype, over its whole range."""
+    values = [-3000, -1080, -160, -150, -24.5, -1, -0.25, 0, 0.5, 1, 10.75, 15.9, 127.5, 1100]
+    values += [float("inf"), float("-inf"), float("nan")]
+    judge.runs(
+        unary("EXP2", FLOATS).replace("67", str(len(values))), {10 + k: values for k in range(4)}
+    )
+
+
+def test_log2(judge):
+    """LOG2 of every float dtype: −inf of 0, NaN of a negative number."""
+    values = [0, -0.0, 1, 2, 3, 0.75, 1.0078125, 1000, 6e-8, 3e-5, 60000, -1, float("inf")]
+    values += [float("-inf"), float("nan")]
+    judge.runs(
+        unary("LOG2", FLOATS).replace("67", str(len(values))), {10 + k: values for k in range(4)}
+    )
+
+
+def test_recip(judge):
+    """RECIP of every float dtype: an infinity of 0, 0 of an infinity."""
+    values = [0, 1, -1, 3, 0.1, 1e-3, -7, 60000, float("inf"), float("-inf"), float("nan")]
+    judge.runs(
+        unary("RECIP", FLOATS).replace("67", str(len(values))), {10 + k: values for k in range(4)}
+    )
+
+
+def test_comparisons_with_nan(judge):
+    """CMPLT with NaN is false, CMPNE with NaN true, in every float dtype."""
+    nan, inf = float("nan"), float("inf")
+    judge.runs(
+        each(
+            FLOATS,
+            """
+            x@ = PARAM : {"slot": 1@, "dtype": "TYPE", "shape": [6]}
+            y@ = PARAM : {"slot": 2@, "dtype": "TYPE", "shape": [6]}
+            t@ = CONST : {"value": true, "dtype": "bool"}
+            a@ = CMPLT x@ y@
+            b@ = CMPLT y@ x@
+            c@ = CMPNE x@ y@
+            d@ = CMPNE x@ x@
+            e@ = CMPNE a@ t@
+            return a@ b@ c@ d@ e@
+            """,
+        ),
+        {10 + k: [nan, 1, nan, inf, -inf, 0] for k in range(4)}
+        | {20 + k: [1, nan, nan, inf, inf, -0.0] for k in range(4)},
+    )
+
+
+def test_where_with_nan(judge):
+    """WHERE passes NaN and infinities on, and takes nothing from the other side."""
+    nan, inf = float("nan"), float("inf")
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [4]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [4]}
+        z = CONST : {"value": 0, "dtype": "float32"}
+        c = CMPLT x z
+        a = WHERE c x y
+        r = RECIP x
+        d = CMPNE x z
+        b = WHERE d r z
+        return a b
+        """,
+        {0: [nan, -inf, -1, 0], 1: [1, nan, inf, 2]},
+    )
+
+
+def test_subnormals(judge):
+    """Sums and products that are subnormal are not flushed to zero."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [4]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [4]}
+        a = ADD x y
+        b = MUL x y
+        return a b
+        """,
+        {0: [1e-40, 1e-38, 1.5e-45, 1e-20], 1: [2e-40, -0.9e-38, 0.5, 1e-21]},
+        tolerance=0.0,
+    )
+
+
+def test_sum_keeps_its_order(judge):
+    """(a + b) + c and a + (b + c) are two sums: the C keeps the parentheses."""
+    judge.runs(
+        """
+        a = PARAM : {"slot": 0, "dtype": "float32", "shape": [2]}
+        b = PARAM : {"slot": 1, "dtype": "float32", "shape": [2]}
+        c = PARAM : {"slot": 2, "dtype": "float32", "shape": [2]}
+        ab = ADD a b
+        s = ADD ab c
+        bc = ADD b c
+        t = ADD a bc
+        u = ADD bc a
+        return s t u
+        """,
+        {0: [1e30, 1], 1: [-1e30, 1e8], 2: [1, -1e8]},
+        tolerance=0.0,
+    )
+
+
+def test_product_keeps_its_order(judge):
+    """(a · b) · c and a · (b · c) are two products."""
+    judge.runs(
+        """
+        a = PARAM : {"slot": 0, "dtype": "float32", "shape": [2]}
+        b = PARAM : {"slot": 1, "dtype": "float32", "shape": [2]}
+        c = PARAM : {"slot": 2, "dtype": "float32", "shape": [2]}
+        ab = MUL a b
+        p = MUL ab c
+        bc = MUL b c
+        q = MUL a bc
+        return p q
+        """,
+        {0: [1e30, 1e-30], 1: [1e30, 1e-30], 2: [1e-30, 1e30]},
+        tolerance=0.0,
+    )
+
+
+def test_chain_in_float16(judge):
+    """A chain of float16 sums is rounded to float16 after each: 2048 + 1 + 1 is 2048."""
+    judge.runs(
+        """
+        a = PARAM : {"slot": 0, "dtype": "float16", "shape": [3]}
+        b = PARAM : {"slot": 1, "dtype": "float16", "shape": [3]}
+        s = ADD a b
+        t = ADD s b
+        u = MUL s s
+        v = MUL u b
+        return s t u v
+        """,
+        {0: [2048, 60000, 1], 1: [1, 6000, 0.00048828125]},
+        tolerance=0.0,
+    )
+
+
+def test_chain_in_bfloat16(judge):
+    """A chain of bfloat16 sums is rounded to bfloat16 after each: 256 + 1 + 1 is 256."""
+    judge.runs(
+        """
+        a = PARAM : {"slot": 0, "dtype": "bfloat16", "shape": [3]}
+        b = PARAM : {"slot": 1, "dtype": "bfloat16", "shape": [3]}
+        s = ADD a b
+        t = ADD s b
+        u = MUL s s
+        v = MUL u b
+        return s t u v
+        """,
+        {0: [256, 3e38, 1], 1: [1, 3e38, 0.00390625]},
+        tolerance=0.0,
+    )
+
+
+def test_float16_overflow(judge):
+    """65504 + 16 is inf in float16, 65504 + 15 is 65504."""
+    judge.runs(
+        """
+        a = PARAM : {"slot": 0, "dtype": "float16", "shape": [4]}
+        b = PARAM : {"slot": 1, "dtype": "float16", "shape": [4]}
+        s = ADD a b
+        p = MUL a b
+        i = CONST : {"value": "inf", "dtype": "float16"}
+        c = CMPNE s i
+        return s p c
+        """,
+        {0: [65504, 65504, 256, 6e-8], 1: [16, 15, 256, 0.5]},
+        tolerance=0.0,
+    )
+
+
+# Contraction: when one rounding instead of two is allowed ----------------------------------------
+
+
+ROUNDED = {0: [1.0000001, 3.1415927, 1e10], 1: [1.0000001, 2.7182817, 1.0000001]}
+
+
+def test_shared_product(judge):
+    """A product with two uses is rounded before each sum: no fma, or x·y − x·y would not be 0."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [3]}
+        p = MUL x y
+        n = NEG p
+        s = ADD p n
+        return s
+        """,
+        ROUNDED,
+        tolerance=0.0,
+    )
+
+
+def test_product_also_returned(judge):
+    """A product that is an output too is rounded before the sum."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [3]}
+        z = PARAM : {"slot": 2, "dtype": "float32", "shape": [3]}
+        p = MUL x y
+        s = ADD p z
+        return s p
+        """,
+        ROUNDED | {2: [-1.0000002, -8.5397339, -1.0000001e10]},
+        tolerance=0.0,
+    )
+
+
+def test_product_in_two_sums(judge):
+    """A product in two sums is rounded before each."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [3]}
+        z = PARAM : {"slot": 2, "dtype": "float32", "shape": [3]}
+        p = MUL x y
+        s = ADD p z
+        q = ADD z z
+        t = ADD p q
+        return s t
+        """,
+        ROUNDED | {2: [-1.0000002, -8.5397339, -1.0000001e10]},
+        tolerance=0.0,
+    )
+
+
+def test_equal_products_are_one(judge):
+    """Two equal MULs are one node with two uses."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float64", "shape": [3]}
+        y = PARAM : {"slot": 1, "dtype": "float64", "shape": [3]}
+        p = MUL x y
+        q = MUL x y
+        n = NEG q
+        s = ADD p n
+        m = MAX p y
+        return s m
+        """,
+        {0: [1.1, 2.2, 1e100], 1: [1.3, 0.7, 1.0000000000000002]},
+        tolerance=0.0,
+    )
+
+
+def test_product_and_maximum(judge):
+    """A product that feeds a maximum and a sum is rounded before the sum, as in a softmax."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [3]}
+        p = MUL x y
+        m = MAX p y
+        n = NEG m
+        d = ADD p n
+        return d
+        """,
+        {0: [1.0000001, 3.1415927, 1e10], 1: [1.0000001, 2.7182817, 1.0000001]},
+        tolerance=0.0,
+    )
+
+
+def test_product_used_once(judge):
+    """A product whose only use is a sum may be rounded once or twice: both are near enough."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [67]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [67]}
+        z = PARAM : {"slot": 2, "dtype": "float32", "shape": [67]}
+        p = MUL x y
+        s = ADD p z
+        return s
+        """,
+        special=False,
+    )
+
+
+# Expressions --------------------------------------------------------------------------------
+
+
+def test_deep_expression(judge):
+    """A chain of two thousand UOps compiles and runs."""
+    steps = [f"y{n + 1} = {'NEG' if n % 2 else 'EXP2'} y{n}" for n in range(2000)]
+    start = 'y0 = PARAM : {"slot": 0, "dtype": "float64", "shape": [2]}'
+    judge.runs("\n".join([start, *steps, "return y2000"]), {0: [0.5, -3]})
+
+
+def test_shared_expression(judge):
+    """Sixty levels of sharing are sixty lines of C, not 2^60 operations."""
+    steps = [f"y{n + 1} = MAX y{n} s{n}\ns{n + 1} = RECIP y{n + 1}" for n in range(60)]
+    start = 'y0 = PARAM : {"slot": 0, "dtype": "float64", "shape": [2]}\ns0 = RECIP y0'
+    judge.runs("\n".join([start, *steps, "return y60"]), {0: [0.5, -3]})
+
+
+def test_call(judge):
+    """A CALL runs as its body would."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [5]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [5]}
+        n = NEG y
+        body = ADD x n
+        a = CALL body y x : {"name": "difference"}
+        b = CALL body a y
+        return a b
+        """
+    )
