@@ -135,7 +135,7 @@ def _end(scope: LoopScope, node: UOp) -> None:
 
 
 def _linear(scope: LoopScope, node: UOp) -> None:
-    run(scope, scope.body.lists[node])
+    run(scope.inner(scope.active), scope.body.lists[node])
 
 
 def _stored(find: str) -> Meaning:

@@ -104,11 +104,12 @@ class LoopScope(Scope):
         return self.body.needs(node)
 
     def forget(self, node: UOp) -> None:
-        """Drop a value after its last use; inner loops, which may need it, run before that."""
+        """Drop a value after its last use; in a loop, inner loops may use it once more."""
         if self.parent is None:
             super().forget(node)
 
-    def _inner(self, active: Array) -> LoopScope:
+    def inner(self, active: Array) -> LoopScope:
+        """A scope that knows what this one knows, and keeps all that is computed in it."""
         inner = LoopScope(self.table, self.arguments, self.memory, self.body, active)
         inner.parent = self
         return inner
@@ -119,7 +120,7 @@ class LoopScope(Scope):
         active = np.repeat(self.active[..., None], count, axis=-1)
         if counter.src:
             active &= numbers < self.bound(counter)[..., None]
-        inner = self._inner(active)
+        inner = self.inner(active)
         inner.start = start
         inner.values[counter] = numbers.reshape((*(1,) * self.lanes, count))
         return inner
@@ -150,7 +151,7 @@ class LoopScope(Scope):
         """
         numbers = [np.arange(start, start + count), *(np.arange(c.arg.size) for c in counters[1:])]
         shape = (*self.active.shape, *map(len, numbers))
-        inner = self._inner(np.broadcast_to(False, shape))
+        inner = self.inner(np.broadcast_to(False, shape))
         for axis, (counter, values) in enumerate(zip(counters, numbers, strict=True), self.lanes):
             around = [1] * len(shape)
             around[axis] = len(values)
