@@ -254,10 +254,8 @@ def recursive(
     """
     missing: Any = object()
 
-    def found(node: UOp) -> T:
-        memo = node._memo
-        value: T = missing if memo is None else memo.get(prop, missing)
-        return value
+    def unknown(node: UOp) -> bool:
+        return node._memo is None or prop not in node._memo
 
     def compute(node: UOp) -> T:
         value = rule(node)
@@ -267,12 +265,13 @@ def recursive(
         return value
 
     def prop(node: UOp) -> T:
-        value = found(node)
-        if value is not missing:
-            return value
-        if any(found(source) is missing for source in sources(node)):
-            for below in toposort((node,), lambda n: sources(n) if found(n) is missing else ()):
-                if below is not node and found(below) is missing:
+        if node._memo is not None:
+            value: T = node._memo.get(prop, missing)
+            if value is not missing:
+                return value
+        if any([unknown(source) for source in sources(node)]):
+            for below in toposort((node,), lambda n: sources(n) if unknown(n) else ()):
+                if below is not node and unknown(below):
                     compute(below)
         return compute(node)
 

@@ -36,8 +36,10 @@ OVERFLOW = Skip("the exact value may leave the dtype and wrap")
 
 def bounded(node: UOp) -> UOp | None:
     """A scalar integer or bool whose interval is one value → that value."""
+    if node.dtype.is_float:
+        return None
     low, high = node.interval
-    if low != high or node.dtype.is_float:
+    if low != high:
         return None
     return const(low == 1 if node.dtype.kind == "bool" else low, node.dtype)
 
