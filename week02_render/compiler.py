@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from week01_uops import compiler as week01
 from week01_uops.interface import Artifact, Target, Unsupported
@@ -77,7 +78,12 @@ COMPILER = week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR}).i
     after="simplify",
 )
 
-Renderer = Callable[[UOp], str]
+
+
+class Renderer(Protocol):
+    """From a program at kernel level to text; `checked` builds report indices out of range."""
+
+    def __call__(self, program: UOp, *, checked: bool = False) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -96,14 +102,19 @@ class Reference:
         return short.run(program)
 
     def compile(
-        self, program: UOp, target: Target = "c", observe: Sequence[Observer] = ()
+        self,
+        program: UOp,
+        target: Target = "c",
+        observe: Sequence[Observer] = (),
+        *,
+        checked: bool = False,
     ) -> Artifact:
-        """The source of one translation unit."""
+        """The source of one translation unit; `checked` for the debug build."""
         if target not in self.renderers:
             known = ", ".join(self.renderers) or "none"
             raise Unsupported(f"{self.pipeline.name} compiles to {known}, not to {target}")
         lowered = self.pipeline.run(program, observe)
-        return Artifact(self.renderers[target](lowered), target)
+        return Artifact(self.renderers[target](lowered, checked=checked), target)
 
     def grad(self, program: UOp, wrt: Sequence[int]) -> UOp:
         """Not before week 9."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 import numpy as np
@@ -25,14 +25,23 @@ from projects.uopc.show import Printer
 from projects.uopc.weeks import LATEST, WEEKS, Week
 from week01_uops.errors import CompilerError, ProgramError
 from week01_uops.interchange import ReadErrors, read, to_json, write
-from week01_uops.interface import Unsupported
+from week01_uops.interface import Target, Unsupported
 from week01_uops.node import UOp
 from week01_uops.passes import Observer, verifier
-from week02_render.runtime import load
+from week02_render.places import OutOfBoundsError
+from week02_render.runtime import CheckError, load
+from week02_render.sanitize import SanitizerError, run_sanitized
 from week02_render.toolchain import BuildError
 from week04_fusion.evaluate import evaluate
 
 F = TypeVar("F", bound=Callable[..., Any])
+EXPECTED = (
+    *(CompilerError, Unsupported, GraphError, InputError),
+    *(BuildError, CheckError, SanitizerError, OutOfBoundsError),
+    *(ValueError, TypeError),
+)
+"""Faults that are told in a sentence, without a traceback."""
+
 LEVELS = ("tensor", "loop", "kernel", "source")
 
 
@@ -53,9 +62,9 @@ def reports_faults(function: F) -> F:
             fail(str(error))
         except ProgramError as error:
             fail(f"<program>:1:1: {error}" if not str(error).startswith("<") else str(error))
-        except (CompilerError, Unsupported, GraphError, InputError, BuildError, OSError) as error:
-            fail(f"uopc: {error}")
-        except ValueError as error:
+        except OSError as error:
+            fail(f"uopc: {error.filename}: {error.strerror}")
+        except EXPECTED as error:
             fail(f"uopc: {error}")
 
     return run  # type: ignore[return-value]
@@ -175,8 +184,11 @@ def run(
     """Compile a program to C, and run it."""
     program = read_file(file, week)
     arrays = load_inputs(program, inputs)
-    artifact = WEEKS[week].reference.compile(program, "c")
-    give(load(artifact, program).run(arrays), output)
+    artifact = WEEKS[week].reference.compile(program, "c", checked=sanitize)
+    if sanitize:
+        give(run_sanitized(artifact, program, arrays), output)
+    else:
+        give(load(artifact, program).run(arrays), output)
 
 
 @main.command()
@@ -242,7 +254,9 @@ def compiled(
     if ir != "source":
         lowered = week.pipeline.run(program, observers, until=ir)
         return "\n".join(["uops 1", *Printer().lines(lowered), ""])
-    return week.reference.compile(program, target, observers).source  # type: ignore[arg-type]
+    if target not in get_args(Target):
+        raise Unsupported(f"expected a target ({', '.join(get_args(Target))}), got {target}")
+    return week.reference.compile(program, target, observers, checked=sanitize).source  # type: ignore[arg-type]
 
 
 @main.command()
@@ -251,6 +265,8 @@ def compiled(
 @reports_faults
 def grad(file: Path | None, week: int, wrt: str) -> None:
     """Print the program's derivatives (from week 9 on)."""
+    if not all(slot.strip().isdecimal() for slot in wrt.split(",")):
+        raise ValueError(f"expected slots as numbers, 0,2 say, got --wrt {wrt}")
     slots = [int(slot) for slot in wrt.split(",")]
     click.echo(write(WEEKS[week].reference.grad(read_file(file, week), slots)), nl=False)
 
