@@ -107,7 +107,9 @@ def _add(node: UOp, terms: Terms) -> Term:
             minus = Term(b.text[1:], ATOM)
             return infix("-", SUM, *bare_constants(node, (a, minus)))
         return wrapping("+", SUM, node, terms)
-    return rounded(node.dtype, infix("+", SUM, *terms))
+    total = infix("+", SUM, *terms)
+    # gcc takes x + x for 2·x, and would fuse that product, which may overflow, into a sum.
+    return rounded(node.dtype, _kept(node, total) if node.src[0] is node.src[1] else total)
 
 
 def _multiply(node: UOp, terms: Terms) -> Term:
@@ -172,8 +174,12 @@ def _reciprocal(node: UOp, terms: Terms) -> Term:
     return rounded(node.dtype, infix("/", PRODUCT, one, *terms))
 
 
+def _kept(node: UOp, x: Term) -> Term:
+    return call(f"keep_{SHORT[wide(node.dtype)]}", x)
+
+
 def _keep(node: UOp, terms: Terms) -> Term:
-    return call(f"keep_{SHORT[wide(node.dtype)]}", *terms)
+    return _kept(node, *terms)
 
 
 def _cast(node: UOp, terms: Terms) -> Term:

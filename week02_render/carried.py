@@ -49,7 +49,7 @@ class Loop(NamedTuple):
     @property
     def inside(self) -> frozenset[UOp]:
         """The nodes computed in it."""
-        return self.scope.body.inside(self.scope.body.nests[self.closer], self.level)
+        return self.scope.body.inside(self.closer, self.level)
 
 
 def width(loop: Loop, start: int, stop: int) -> int:

@@ -119,8 +119,7 @@ def _share(scope: LoopScope, closer: UOp, alloc: UOp) -> None:
 def _snapshot(scope: LoopScope, closer: UOp) -> list[tuple[Array, Array]]:
     """The contents of the storage that the loops write, if they may have to be done again."""
     body = scope.body
-    nest = body.nests[closer]
-    inside = body.inside(nest)
+    inside = body.inside(closer)
     if scope.parent is not None or not any(
         body.nests[n].private for n in (closer, *inside) if n in body.nests
     ):

@@ -181,6 +181,7 @@ class Body:
     def plan(self) -> None:
         """Place every node, with a private copy of each ALLOC for the iterations that allow it."""
         self.nests: dict[UOp, Nest] = {}
+        self._inside: dict[tuple[UOp, int], frozenset[UOp]] = {}
         order = toposort((self.root,), _below)
         users: dict[UOp, list[UOp]] = {}
         for node in order:
@@ -193,8 +194,8 @@ class Body:
                 self.lists[node] = (*unlisted(node), *top)
                 self.nests |= nests
             elif closes_loops(node):
-                self.nests[node] = nest = by_dependence(node, self.needs, {})
-                if private := self._private(nest, allocs):
+                self.nests[node] = by_dependence(node, self.needs, {})
+                if private := self._private(node, allocs):
                     self.nests[node] = by_dependence(node, self.needs, private)
 
     def needs(self, node: UOp) -> tuple[UOp, ...]:
@@ -203,8 +204,13 @@ class Body:
             return self.nests[node].inputs
         return _below(node)
 
-    def inside(self, nest: Nest, level: int = 0) -> frozenset[UOp]:
-        """All nodes computed in the loops of a nest from a level on, inner nests included."""
+    def inside(self, closer: UOp, level: int = 0) -> frozenset[UOp]:
+        """All nodes computed in the loops of a node from a level on, inner nests included."""
+        if (closer, level) not in self._inside:
+            self._inside[closer, level] = self._find_inside(self.nests[closer], level)
+        return self._inside[closer, level]
+
+    def _find_inside(self, nest: Nest, level: int) -> frozenset[UOp]:
         found = set(nest.ranges[level:])
         waiting = list(nest.levels[level:])
         while waiting:
@@ -217,12 +223,13 @@ class Body:
                     found.update(inner.ranges)
         return frozenset(found)
 
-    def _private(self, nest: Nest, allocs: Mapping[UOp, list[UOp]]) -> dict[UOp, int]:
+    def _private(self, closer: UOp, allocs: Mapping[UOp, list[UOp]]) -> dict[UOp, int]:
         """The ALLOCs accessed only in this nest, each time in one of its loops: that loop.
 
         Each iteration gets a copy of its own, on trial: reading what it did not write raises.
         """
-        inside = self.inside(nest)
+        nest = self.nests[closer]
+        inside = self._find_inside(nest, 0)
         found: dict[UOp, int] = {}
         if any(map(is_opaque, inside)):
             return found

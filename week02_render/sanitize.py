@@ -73,7 +73,8 @@ int main(void) {
 }
 """
 
-SANITIZERS = ("address,undefined", "undefined", "address")
+UNDEFINED = "undefined,float-cast-overflow"
+SANITIZERS = (f"address,{UNDEFINED}", UNDEFINED, "address")
 """What to ask the compiler for, best first."""
 
 CHECK_FAILED = 3
