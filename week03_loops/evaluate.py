@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -75,50 +74,52 @@ def _movement(move: Move) -> Meaning:
     return meaning
 
 
-def combine(op: Op, dtype: DType, x: Array, axes: int) -> Array:
-    """X combined over its first axes, in the form in which it is accumulated.
+UFUNCS: Mapping[Op, np.ufunc] = {ops01.ADD: np.add, ops01.MUL: np.multiply, ops01.MAX: np.maximum}
 
-    Integers wrap and bools stay; floats are summed and multiplied in float64, pairwise where
-    they lie side by side, which is closer to the exact value than any order in their own dtype
-    and, rounded once in the end, as right as each of them.
+
+def accumulator(dtype: DType) -> np.dtype[Any]:
+    """What a reduction is computed in: for floats more bits than the dtype has.
+
+    That is closer to the exact value than any order in the dtype itself and, rounded once in the
+    end, as right as each of them. Where the last sum is finite, so is some order's every sum.
     """
-    flat = numerics.wide(x).reshape(math.prod(x.shape[:axes]), *x.shape[axes:])
-    last = np.ascontiguousarray(np.moveaxis(flat, 0, -1))
-    if dtype.kind == "bool":
-        return np.asarray(last.all(axis=-1) if op is ops01.MUL else last.any(axis=-1))
-    start = last.dtype.type(ops.identity(op, dtype))
-    ufunc = {ops01.ADD: np.add, ops01.MUL: np.multiply, ops01.MAX: np.maximum}[op]
-    return np.asarray(ufunc.reduce(last, axis=-1, dtype=last.dtype, initial=start))
+    if dtype.is_float:
+        return np.dtype(np.longdouble if dtype.precision >= 53 else np.float64)
+    return dtype.numpy
+
+
+def combine(op: Op, dtype: DType, x: Array, axes: tuple[int, ...]) -> Array:
+    """x combined over some axes, as it is accumulated. Integers wrap; of bools, and or or."""
+    start = numerics.wide(numerics.constant(ops.identity(op, dtype), dtype))[()]
+    held = x if np.can_cast(x.dtype, np.longdouble) else numerics.wide(x)
+    return np.asarray(UFUNCS[op].reduce(held, axis=axes, dtype=accumulator(dtype), initial=start))
 
 
 def narrow(dtype: DType, x: Array) -> Array:
     """What was accumulated, rounded or wrapped to the dtype."""
     if dtype.is_float:
-        return numerics.round_to(x, dtype)
+        return numerics.round_to(x.astype(np.float64), dtype)
     return numerics.wrap(x, dtype) if dtype.is_int else x
 
 
 def _reduce(scope: LoopScope, node: UOp) -> Array:
     if len(node.src) > 1:
         return repeated(scope, node, lambda scopes: _reduce_loops(scope, node, scopes))
+    axes = tuple(range(scope.lanes, scope.lanes + node.arg.axes))
     x = scope.value(node.src[0])
-    lanes, axes = scope.lanes, node.arg.axes
-    order = (*range(lanes, lanes + axes), *range(lanes), *range(lanes + axes, x.ndim))
-    return narrow(node.dtype, combine(node.arg.op, node.dtype, x.transpose(order), axes))
+    return narrow(node.dtype, combine(node.arg.op, node.dtype, x, axes))
 
 
 def _reduce_loops(scope: LoopScope, node: UOp, scopes: Iterator[LoopScope]) -> Array:
     """The value in each iteration, combined; iterations not carried out count as the identity."""
     op, dtype = node.arg.op, node.dtype
     start = numerics.constant(ops.identity(op, dtype), dtype)
-    parts = [np.broadcast_to(start, (*scope.active.shape, *node.shape))]
+    parts = [np.full((*scope.active.shape, *node.shape), start, accumulator(dtype))]
     for inner in scopes:
         active = inner.active.reshape((*inner.active.shape, *(1,) * len(node.shape)))
         x = np.where(active, inner.value(node.src[0]), start)
-        axes = inner.lanes - scope.lanes
-        order = (*range(scope.lanes, inner.lanes), *range(scope.lanes), *range(inner.lanes, x.ndim))
-        parts.append(combine(op, dtype, x.transpose(order), axes))
-    return narrow(dtype, combine(op, dtype, np.stack([numerics.wide(p) for p in parts]), 1))
+        parts.append(combine(op, dtype, x, tuple(range(scope.lanes, inner.lanes))))
+    return narrow(dtype, combine(op, dtype, np.stack(parts), (0,)))
 
 
 MEANING: Mapping[Op, Meaning] = {

@@ -394,6 +394,16 @@ def test_a_value_call_inside_a_loop():
     assert stored(out, END(store, i), [np.arange(4)]).tolist() == [0, 4, 16, 36]
 
 
+def test_a_kernel_called_in_a_loop_runs_once_for_each_iteration():
+    out, i = output(int64, 4), loop(0, 3)
+    target, at = param(0, int64, (4,)), param(1, int64)
+    old = LOAD(index(target, at))
+    body = STORE(index(target, ADD(at, number(1))), ADD(old, number(1)))
+    start = STORE(index(out, number(0)), number(5))
+    call = CALL(body, AFTER(out, start), i)
+    assert stored(out, END(call, i)).tolist() == [5, 6, 7, 8]
+
+
 def test_an_alloc_is_new_in_every_call():
     out = output(int64, 2)
     target, held = param(0, int64, (2,)), register(int64)
