@@ -51,32 +51,3 @@ def _difference(
     note = f"allowed error {allowed:.3g}" if allowed else ""
     count = int(np.count_nonzero(wrong))
     return Difference(output, index, str(want[index]), str(have[index]), count, want.size, note)
-
-
-def rough_bounds(expected: Sequence[Array], tolerance: float | None, terms: int) -> list[Any]:
-    """|expected| · tolerance, or a few units in the last place of the largest value met.
-
-    Args:
-        expected: the right outputs.
-        tolerance: relative, or None for one that follows from the dtype.
-        terms: how many roundings one element may have gone through.
-    """
-    found: list[Any] = []
-    for array in expected:
-        if array.dtype.kind in "biu" or not array.size:
-            found.append(0.0)
-            continue
-        with np.errstate(invalid="ignore"):
-            magnitude = np.abs(array.astype(np.float64))
-        magnitude = np.where(np.isfinite(magnitude), magnitude, 0.0)
-        if tolerance is None:
-            unit = 2.0 ** -_precision(array.dtype)
-            found.append((8 * terms) * unit * np.maximum(magnitude, np.median(magnitude)))
-        else:
-            found.append(tolerance * magnitude)
-    return found
-
-
-def _precision(dtype: np.dtype[Any]) -> int:
-    by_name = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-    return by_name[dtype.name]
