@@ -12,6 +12,7 @@ import pytest
 from tests.week02_render.by_hand import Launch, elementwise, joined, loaded
 from week01_uops import dtypes
 from week01_uops.dtypes import ALL, FLOATS, INTEGERS, bool_
+from week01_uops.node import const
 from week01_uops.ops import (
     ADD,
     CAST,
@@ -28,7 +29,9 @@ from week01_uops.ops import (
     WHERE,
     param,
 )
-from week02_render.ops import KEEP
+from week02_render.ops import KEEP, LOAD, STORE
+from week02_render.render import render_c
+from week02_render.sanitize import run_sanitized
 from week02_render.toolchain import BuildError, Toolchain, find_toolchain
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
@@ -51,6 +54,9 @@ def integer_values(dtype, rng):
     if dtype.kind == "int":
         edges |= {-1, -2, -3, -7, -100}
     edges |= {2**k + d for k in (8, 16, 24, 25, 53, 62) for d in (-1, 0, 1)}
+    # Halfway between two bfloat16s, and next to it: a double does not tell these apart.
+    halfway = [sign * (2**62 + odd * 2**54) for sign in (1, -1) for odd in (1, 3)]
+    edges |= {value + d for value in halfway for d in (-1, 0, 1)}
     edges = [v for v in sorted(edges) if dtype.min <= v <= dtype.max]
     some = rng.integers(dtype.min, dtype.max, 40, dtype.numpy, endpoint=True)
     return [*edges, *some.tolist()]
@@ -120,8 +126,8 @@ def apply(op, a, b):
     return op(a) if op is NEG else op(a, b)
 
 
-def run_all(cases, toolchain):
-    """The outputs of many small kernels over PAIRS, compiled as one unit."""
+def unit(cases):
+    """A program of many small kernels, and its inputs: PAIRS of every dtype."""
     inputs, launches, arrays = {}, [], {}
     for number, dtype in enumerate(ALL):
         for side in (0, 1):
@@ -133,7 +139,22 @@ def run_all(cases, toolchain):
         size = PAIRS[dtype][0].size
         body = elementwise(function, size, (dtype, dtype), result)
         launches.append(Launch(body, (first, first + 1), name))
-    return loaded(joined(inputs, launches), toolchain=toolchain).run(arrays)
+    return joined(inputs, launches), arrays
+
+
+def run_all(cases, toolchain):
+    """The outputs of many small kernels, compiled as one unit."""
+    whole, arrays = unit(cases)
+    return loaded(whole, toolchain=toolchain).run(arrays)
+
+
+def run_watched(cases):
+    """The same under sanitizers, which stop at anything that C leaves undefined."""
+    whole, arrays = unit(cases)
+    try:
+        return run_sanitized(render_c(whole), whole, arrays)
+    except BuildError:
+        pytest.skip("no sanitizers")
 
 
 def same(result, expected):
@@ -173,46 +194,38 @@ def toolchain_named(name):
     return toolchains()[name]
 
 
-def check_binary(toolchain):
-    cases = [(op, dtype, ref) for op, allowed, ref in BINARY for dtype in allowed]
-    results = run_all(
-        [
-            (
-                f"{op} {dtype}",
-                functools.partial(apply, op),
-                dtype,
-                bool_ if op in (CMPLT, CMPNE) else dtype,
-            )
-            for op, dtype, _ in cases
-        ],
-        toolchain,
-    )
-    for (op, dtype, reference), result in zip(cases, results, strict=True):
+CASES = [(op, dtype, reference) for op, allowed, reference in BINARY for dtype in allowed]
+
+
+def binary_cases():
+    for op, dtype, _ in CASES:
+        result = bool_ if op in (CMPLT, CMPNE) else dtype
+        yield f"{op} {dtype}", functools.partial(apply, op), dtype, result
+
+
+def check_binary(results):
+    for (op, dtype, reference), result in zip(CASES, results, strict=True):
         a, b = PAIRS[dtype]
         with np.errstate(all="ignore"):
             expected = reference(a, b, dtype)
         wrong = np.flatnonzero(~same(result, expected))
-        assert not wrong.size, (
-            op,
-            dtype,
-            [(a[k], b[k], result[k], expected[k]) for k in wrong[:5]],
-        )
+        shown = [(a[k], b[k], result[k], expected[k]) for k in wrong[:5]]
+        assert not wrong.size, (op, dtype, shown)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_binary_ops(name):
-    check_binary(toolchain_named(name))
+    check_binary(run_all(binary_cases(), toolchain_named(name)))
 
 
-def test_wrapping_needs_no_compiler_flag():
-    """UBSan finds no undefined behaviour in any op."""
-    chain = find_toolchain()
-    try:
-        check_binary(
-            replace(chain, flags=(*chain.flags, "-fsanitize=undefined", "-fno-sanitize-recover"))
-        )
-    except BuildError:
-        pytest.skip("no UBSan")
+def test_binary_ops_leave_nothing_undefined():
+    check_binary(run_watched(binary_cases()))
+
+
+def test_products_of_16_bits_do_not_overflow_an_int():
+    """C would multiply two uint16_t as int; gcc and its sanitizer do not show it."""
+    whole, _ = unit([("mul", MUL, dtypes.uint16, dtypes.uint16)])
+    assert "(uint16_t)((uint32_t)x0 * (uint32_t)x1)" in render_c(whole)
 
 
 def round_exactly(value: Fraction, dtype):
@@ -252,15 +265,16 @@ def exact_values(array):
     return array.astype(np.float64).tolist()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_casts(name):
-    """Rounded once, wrapped, truncated; out of range is no trap."""
-    pairs = [(source, dtype) for source in ALL for dtype in ALL]
-    results = run_all(
-        [(f"cast {s} {d}", lambda a, b, d=d: CAST(a, arg=d), s, d) for s, d in pairs],
-        toolchain_named(name),
-    )
-    for (source, dtype), result in zip(pairs, results, strict=True):
+CASTS = [(source, dtype) for source in ALL for dtype in ALL]
+
+
+def cast_cases():
+    for source, dtype in CASTS:
+        yield f"{source} to {dtype}", lambda a, b, dtype=dtype: CAST(a, arg=dtype), source, dtype
+
+
+def check_casts(results):
+    for (source, dtype), result in zip(CASTS, results, strict=True):
         step = round(len(result) ** 0.5)
         given = exact_values(PAIRS[source][0][::step])
         got = exact_values(result[::step])
@@ -268,6 +282,17 @@ def test_casts(name):
             wanted = cast_exactly(value, dtype)
             ok = wanted is None or answer == wanted or (answer != answer and wanted != wanted)
             assert ok, (source, dtype, value, answer, wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_casts(name):
+    """Rounded once, wrapped, truncated."""
+    check_casts(run_all(cast_cases(), toolchain_named(name)))
+
+
+def test_casts_leave_nothing_undefined():
+    """Out of range too."""
+    check_casts(run_watched(cast_cases()))
 
 
 ULPS = {dtypes.float16: 1, dtypes.bfloat16: 1, dtypes.float32: 2, dtypes.float64: 4}
@@ -298,10 +323,9 @@ def test_functions(name):
 
 
 def test_a_kept_product_is_rounded():
-    """a·b + c with KEEP is two roundings; without, one or two."""
+    """a·b − b with KEEP is two roundings."""
     shown = [dtypes.float32, dtypes.float64, *HALVES]
     cases = [(f"keep {d}", lambda a, b: ADD(KEEP(MUL(a, b)), NEG(b)), d, d) for d in shown]
-    cases += [(f"fuse {d}", lambda a, b: ADD(MUL(a, b), NEG(b)), d, d) for d in shown]
     results = run_all(cases, find_toolchain())
     for k, dtype in enumerate(shown):
         a, b = PAIRS[dtype]
@@ -309,3 +333,24 @@ def test_a_kept_product_is_rounded():
             product = (a * b).astype(dtype.numpy)
             twice = (product - b).astype(dtype.numpy)
         assert same(results[k], twice).all(), dtype
+
+
+def test_sums_are_grouped_as_they_are():
+    """a + (b + 0.1) is not (a + b) + 0.1, and a + (b + b) not fma(2, b, a)."""
+    tenth = {dtype: const(0.1, dtype) for dtype in FLOATS}
+    cases = [(f"twice {d}", lambda a, b: ADD(a, ADD(b, b)), d, d) for d in FLOATS]
+    cases += [(f"tenth {d}", lambda a, b, d=d: ADD(a, ADD(b, tenth[d])), d, d) for d in FLOATS]
+    results = run_all(cases, find_toolchain())
+    for k, dtype in enumerate(FLOATS):
+        a, b = PAIRS[dtype]
+        with np.errstate(all="ignore"):
+            assert same(results[k], a + (b + b)).all(), dtype
+            constant = np.array(0.1).astype(dtype.numpy)
+            assert same(results[k + len(FLOATS)], a + (b + constant)).all(), dtype
+
+
+def test_subtraction_of_a_constant_is_written_so():
+    less = param(0, dtypes.int64, (), (1, 5))
+    value = LOAD(param(1, dtypes.int64, (), (1, 5)))
+    body = STORE(param(0, dtypes.int64), ADD(value, const(-1, dtypes.int64)))
+    assert "p0[0] = x0 - 1;" in render_c(joined({0: less}, [Launch(body, (0,))]))

@@ -114,6 +114,17 @@ def test_effects_joined_by_after_are_inside():
     assert nodes.index(first) < nodes.index(second)
 
 
+def test_what_waits_for_a_closed_effect_is_inside_with_it():
+    """The first STORE depends on neither loop, the second on the outer one only."""
+    scratch, place = register(), param(0, float32, (4,))
+    first = STORE(scratch, const(1.0, float32))
+    value = EXP2(ADD(LOAD(AFTER(scratch, first)), load(index(A, I))))
+    second = STORE(index(place, I), value)
+    found = depths(order(END(AFTER(second, first), I, J)))
+    assert found[first] == found[value] == found[second] == [2]
+    assert found[load(index(A, I))] == [1]
+
+
 def test_an_effect_waited_for_is_outside_if_it_does_not_depend_on_the_loop():
     scratch = register()
     start = STORE(scratch, const(1.0, float32))

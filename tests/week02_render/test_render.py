@@ -20,7 +20,7 @@ from week01_uops.dtypes import (
     uint64,
 )
 from week01_uops.errors import CompilerError
-from week01_uops.node import Op, Type, const
+from week01_uops.node import Op, Type, const, make
 from week01_uops.ops import (
     ADD,
     CALL,
@@ -38,7 +38,19 @@ from week01_uops.ops import (
 from week02_render.buffers import dense
 from week02_render.c_statements import C
 from week02_render.c_types import ATOM, Term
-from week02_render.ops import AFTER, ALLOC, BUFFER, END, LOAD, STORE, WORKSPACE, index, load, loop
+from week02_render.ops import (
+    AFTER,
+    ALLOC,
+    BUFFER,
+    END,
+    LINEAR,
+    LOAD,
+    STORE,
+    WORKSPACE,
+    index,
+    load,
+    loop,
+)
 from week02_render.render import render_c
 from week02_render.runtime import CheckError
 from week02_render.runtime import load as load_program
@@ -126,6 +138,29 @@ def test_a_register_changed_before_its_use_is_read_before():
         STORE(index(param(0, float32, (1,)), i), ADD(MUL(old, const(10.0, float32)), new)), i
     )
     assert run(body)[0] == 12
+
+
+def test_a_register_changed_in_between_is_read_before():
+    """y = LOAD r; STORE r; p0[0] = −y: the order of a LINEAR stands."""
+    r = ALLOC(arg={"slot": 0, "dtype": float32, "shape": (), "addrspace": "REG"})
+    place = index(param(0, float32, (1,)), ZERO)
+    start, old = STORE(r, const(1.0, float32)), LOAD(r)
+    change = STORE(r, const(2.0, float32))
+    nodes = (r, ZERO, place.src[0], place, start.src[1], start, old, NEG(old), change.src[1])
+    body = make(LINEAR, (*nodes, change, STORE(place, NEG(old))))
+    assert run(body)[0] == -1
+
+
+def test_a_variable_first_stored_in_a_loop_or_under_a_gate_is_declared_before():
+    """The last of x; and 1 if the gate is true."""
+    r = ALLOC(arg={"slot": 0, "dtype": float32, "shape": (), "addrspace": "REG"})
+    i = loop(0, N)
+    last = END(STORE(r, load(index(param(1, float32, (N,)), i))), i)
+    body = STORE(index(param(0, float32, (1,)), ZERO), LOAD(AFTER(r, last)))
+    assert run(body, X)[0] == X[-1]
+    gated = STORE(r, const(1.0, float32), CMPLT(LOAD(param(1, float32)), const(3.0, float32)))
+    body = STORE(index(param(0, float32, (1,)), ZERO), LOAD(AFTER(r, gated)))
+    assert run(body, np.float32(2))[0] == 1
 
 
 def test_gated_loads_and_stores():
