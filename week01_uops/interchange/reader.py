@@ -72,6 +72,7 @@ class _Reader:
         self.number = 0
         self.headless = False
         self.outputs: list[tuple[re.Match[str], UOp | None]] | None = None
+        self.return_number = 0
 
     # Errors ---------------------------------------------------------------------------------
 
@@ -162,7 +163,7 @@ class _Reader:
         if op is not None and src is not None and arg is not _FAILED:
             node = self._build(op, src, arg, match)
         if name in self.names:
-            self.error(match.start(1) + 1, "E202", f"{name} is defined twice")
+            self.error(match.start(1) + 1, "E202", f"expected a new name, got {name} again")
             return
         self.names[name] = node
         if len(self.names) > self.catalog.limits.nodes:
@@ -201,22 +202,24 @@ class _Reader:
             if op is not None:
                 op.check_arity(len(words))
             src = tuple([names[word] for word in words])
-        except ProgramError as error:
-            self.fault(match.start(2) + 1, error)
-            self._undefined(match, 3)
-            return None
-        except KeyError:
-            self._undefined(match, 3)
+        except (ProgramError, KeyError) as error:
+            if isinstance(error, ProgramError):
+                self.fault(match.start(2) + 1, error)
+            for word in fields.WORD.finditer(match.string, match.start(3), match.end(3)):
+                self._defined(word, "E104")
             return None
         return None if None in src else src  # type: ignore[return-value]
 
-    def _undefined(self, match: re.Match[str], group: int) -> None:
-        """Report each name of a group that is not defined."""
-        for word in fields.WORD.finditer(match.string, match.start(group), match.end(group)):
-            if word[0] in fields.RESERVED:
-                self.error(word.start() + 1, "E104", f"expected a name, got {word[0]}")
-            elif word[0] not in self.names:
-                self.error(word.start() + 1, "E201", f"{word[0]} is not defined above")
+    def _defined(self, word: re.Match[str], reserved: str) -> bool:
+        """Whether a word is a name defined above; E201 or the code `reserved` if not."""
+        if word[0] in self.names:
+            return True
+        if word[0] in fields.RESERVED:
+            self.error(word.start() + 1, reserved, f"expected a name, got {word[0]}")
+        else:
+            message = f"expected a name that is defined above, got {word[0]}"
+            self.error(word.start() + 1, "E201", message)
+        return False
 
     def _unwritten(self, op: Op | None, match: re.Match[str]) -> Any:  # noqa: ANN401
         """The argument of a statement without a colon; _FAILED after an error."""
@@ -258,33 +261,33 @@ class _Reader:
         if not words:
             self.error(match.end(1) + 1, "E106", "expected at least one name after return")
         for word in words:
-            if word[0] in fields.RESERVED:
-                self.error(word.start() + 1, "E106", f"expected a name, got {word[0]}")
-            elif word[0] not in self.names:
-                self.error(word.start() + 1, "E201", f"{word[0]} is not defined above")
-            else:
+            if self._defined(word, "E106"):
                 output = self.names[word[0]]
-                if output is not None and (fault_text := checks.not_an_output(output)):
-                    self.error(word.start() + 1, "E413", fault_text)
+                if output is not None and (message := checks.not_an_output(output)):
+                    self.error(word.start() + 1, "E413", message)
                 self.outputs.append((word, output))
         self.return_number = self.number
 
     def _finish(self, outputs: list[tuple[re.Match[str], UOp | None]]) -> UOp | None:
         """Build the program and check it as a whole."""
         program: UOp = RETURN(*[output for _, output in outputs])
-        for fault in checks.whole(program):
+        faults = checks.whole(program)
+        where = self._positions() if faults else {}
+        for fault in faults:
             if fault.output is not None:
-                number, col = self.return_number, outputs[fault.output][0].start() + 1
+                col = outputs[fault.output][0].start() + 1
+                self.error(col, fault.code, fault.message, self.return_number)
             else:
-                number, col = self._where(fault.node)
-            self.error(col, fault.code, fault.message, number)
+                number, col = where[fault.node]
+                self.error(col, fault.code, fault.message, number)
         return program
 
-    def _where(self, node: UOp) -> tuple[int, int]:
-        """Line and column of the op of the statement that defines a node."""
-        name = next(name for name, defined in self.names.items() if defined is node)
+    def _positions(self) -> dict[UOp, tuple[int, int]]:
+        """Line and column of the op of the statement that first defines each node."""
+        found: dict[UOp, tuple[int, int]] = {}
         for number, line in enumerate(self.lines, 1):
             match = fields.STATEMENT.match(line)
-            if match and match[1] == name:
-                return number, match.start(2) + 1
-        raise AssertionError(f"{name} was defined")
+            node = self.names.get(match[1]) if match else None
+            if match and node is not None:
+                found.setdefault(node, (number, match.start(2) + 1))
+        return found

@@ -158,7 +158,8 @@ class _TwinReader:
         if self.found:
             return None
         program: UOp = RETURN(*found)
+        rows = {node: number for number, node in reversed(list(enumerate(self.read, 1)))}
         for whole in checks.whole(program):
-            line = last if whole.output is not None else self.read.index(whole.node) + 1
+            line = last if whole.output is not None else rows[whole.node]
             self.error(line, whole.code, whole.message)
         return program

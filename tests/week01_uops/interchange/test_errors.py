@@ -354,7 +354,7 @@ def test_report():
     with pytest.raises(ReadErrors) as caught:
         read("uops 1\n\ta = NEG\tq # \x1b\nreturn a", ops=OPS, file="x.uop")
     assert str(caught.value).splitlines() == [
-        "x.uop:2:10: E201 q is not defined above",
+        "x.uop:2:10: E201 expected a name that is defined above, got q",
         "\ta = NEG\tq # \N{REPLACEMENT CHARACTER}",
         "\t       \t^",
     ]

@@ -130,7 +130,7 @@ def twins(draw):
     return twin
 
 
-@settings(max_examples=FEW, deadline=None, suppress_health_check=slow)
+@settings(max_examples=FEW // 4, deadline=None, suppress_health_check=slow)
 @given(st.one_of(twins(), values))
 def test_any_twin(twin):
     outcome(from_json, twin)
@@ -156,6 +156,10 @@ HOSTILE = {
     "a large size": 'a = PARAM : {"slot": 0, "dtype": "int8", "shape": [0, 9223372036854775807]}',
     "keys": "a = PARAM : {" + ", ".join(f'"{i}": 0' for i in range(30_000)) + "}",
     "bad lines": "=\n" * 100_000,
+    "slots": "\n".join(
+        [f'p{i} = PARAM : {{"slot": 0, "dtype": "int8", "shape": [{i}]}}' for i in range(20_000)]
+        + ["return " + " ".join(f"p{i}" for i in range(20_000))]
+    ),
     "ranges": "\n".join(
         ['x0 = CONST : {"dtype": "int64", "value": 0}']
         + [f'r{i} = RANGE : {{"id": {i}, "size": 2}}' for i in range(1, 20_000)]
