@@ -77,7 +77,11 @@ class Lowering:
     found: dict[Element, UOp] = field(default_factory=dict)
 
     def element(self, wanted: Element) -> UOp:
-        """The scalar UOp of an element (or its place)."""
+        """The scalar UOp of an element (or its place).
+
+        An empty value has no elements, and what stands for one must not load anything: a load
+        may be moved out of a loop that never runs.
+        """
         stack: list[tuple[Element, Generator[Element, UOp, UOp]]] = []
         answer: UOp | None = self._start(wanted, stack)
         while stack:
@@ -94,6 +98,8 @@ class Lowering:
     def _start(
         self, wanted: Element, stack: list[tuple[Element, Generator[Element, UOp, UOp]]]
     ) -> UOp | None:
+        if 0 in wanted.node.shape and not wanted.place:
+            return const(zero(wanted.node.dtype), wanted.node.dtype)
         known = self.found.get(wanted)
         if known is None:
             row = self.rows.get(wanted.node.op)

@@ -4,13 +4,15 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, find, given, settings
 
+from projects.uopc.checking import Checker
 from tests.programs.inputs import inputs_for, same
 from tests.programs.isolated import isolated
 from tests.programs.strategy import Case, cases
+from week01_uops.passes import verifier
 from week02_render.runtime import load
-from week04_fusion.compiler import REFERENCE
+from week04_fusion.compiler import COMPILER, REFERENCE
 from week04_fusion.evaluate import evaluate
 
 COMMON = {
@@ -44,9 +46,14 @@ def test_many_compiled_programs_equal_the_interpreter(case):
     check(case)
 
 
+@settings(max_examples=150, derandomize=True, **COMMON)
+@given(cases())
+def test_every_pass_keeps_the_meaning(case):
+    COMPILER.run(case.program, [verifier, Checker(case.program, case.seed)])
+
+
 def test_shrinking_finds_a_small_program():
     """A fault that any FLIP shows is shrunk to little more than a FLIP."""
-    from hypothesis import find
 
     def has_flip(case):
         return any(node.op.name == "FLIP" for node in case.program.toposort())

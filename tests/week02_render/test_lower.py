@@ -80,7 +80,10 @@ def programs():
     picked = INDEX(param(0, float32, (3,)), index)
     yield program(LOAD(picked, WHERE(CMPLT(index, 3), CMPLT(const(-1, int32), index), False)))
     place = make(ALLOC, (), AllocArg(0, float32, (3, 4)))
-    row = STORE(INDEX(make(AFTER, (place, STORE(place, X))), const(1, int32)), LOAD(INDEX(X, const(0, int32))))
+    row = STORE(
+        INDEX(make(AFTER, (place, STORE(place, X))), const(1, int32)),
+        LOAD(INDEX(X, const(0, int32))),
+    )
     yield program(make(AFTER, (place, row)))
 
 
@@ -98,3 +101,10 @@ def test_indexing_keeps_its_meaning(before):
     ):
         np.testing.assert_array_equal(a, b)
     assert all(not n.shape for n in after.toposort() if n.op is RANGE)
+
+
+def test_elements_of_empty_values_load_nothing():
+    """A load in a loop that never runs may be moved out of it, where it would be out of bounds."""
+    empty = param(0, float32, (0, 3))
+    nest = lowered(STORE(param(1, float32, (0, 3)), ADD(empty, 1.0)))
+    assert not any(node.op is LOAD for node in nest.toposort())
