@@ -65,7 +65,7 @@ def parts(condition: UOp, op: Op) -> list[UOp]:
 
 def negation(part: UOp) -> UOp:
     """NOT of a bool."""
-    if part.op is CMPNE and part.src[1].op is CONST and part.src[0].dtype is bool_:
+    if part.op is CMPNE and part.src[1].op is CONST and part.src[1].arg.value is True:
         return part.src[0]
     opposite: UOp = CMPNE(part, True)
     return opposite

@@ -7,8 +7,6 @@ their dtype after each op.
 
 from __future__ import annotations
 
-import itertools
-
 import ml_dtypes
 import numpy as np
 
@@ -24,7 +22,7 @@ INT5 = DType("int5", "int", 5, np.dtype(np.int8))
 FLOAT8 = DType("float8", "float", 8, np.dtype(ml_dtypes.float8_e5m2), 3, 15)
 
 
-class Unspecified(Exception):
+class UnspecifiedError(Exception):
     """The format leaves the value open for some assignment."""
 
 
@@ -76,11 +74,17 @@ def params(*nodes: UOp) -> list[UOp]:
     return sorted(found, key=lambda n: n.arg.slot)
 
 
-def values_of(param: UOp) -> np.ndarray:
-    """All values that a PARAM may have."""
+TELLING = (0.0, 2.0**-16, 0.25, 1.0, 1.25, 3.0, 57344.0, float("inf"))
+"""A zero, the least subnormal, some numbers, the largest one and infinity of `FLOAT8`."""
+
+
+def values_of(param: UOp, every: bool = True) -> np.ndarray:
+    """All values that a PARAM may have; of a float, the telling ones unless `every` is wanted."""
     dtype = param.dtype
     if dtype.kind == "bool":
         return np.array([False, True])
+    if dtype.is_float and not every:
+        return np.array([*TELLING, *[-value for value in TELLING], float("nan")])
     if dtype.is_float:
         bits = np.arange(1 << dtype.bits, dtype=f"u{dtype.bits // 8}")
         return bits.view(dtype.numpy).astype(np.float64)
@@ -90,7 +94,8 @@ def values_of(param: UOp) -> np.ndarray:
 
 def assignments(nodes: list[UOp]) -> dict[UOp, np.ndarray]:
     """Every combination of values, as one array a PARAM."""
-    grids = np.meshgrid(*[values_of(node) for node in nodes], indexing="ij")
+    every = sum(node.dtype.bits for node in nodes if node.dtype.is_float) <= 16
+    grids = np.meshgrid(*[values_of(node, every) for node in nodes], indexing="ij")
     return {node: grid.ravel() for node, grid in zip(nodes, grids, strict=True)}
 
 
@@ -112,7 +117,7 @@ def _value(node: UOp, sources: list[np.ndarray]) -> np.ndarray:
         result = _cast(sources[0], node.dtype)
         if node.dtype.is_int and result.dtype == np.float64:
             if np.isnan(result).any():
-                raise Unspecified
+                raise UnspecifiedError
             result = result.astype(np.int64)
         result = result.astype(np.float64) if node.dtype.is_float else result
         return into(result, node.dtype)
@@ -121,7 +126,11 @@ def _value(node: UOp, sources: list[np.ndarray]) -> np.ndarray:
     if node.dtype.kind == "bool" and node.op in (ops.MUL, ops.MAX):
         return (np.logical_and if node.op is ops.MUL else np.logical_or)(*sources)
     result = MEANING[node.op](*sources)
-    return result if node.op in (ops.CMPLT, ops.CMPNE, ops.WHERE, ops.MAX) else into(result, node.dtype)
+    return (
+        result
+        if node.op in (ops.CMPLT, ops.CMPNE, ops.WHERE, ops.MAX)
+        else into(result, node.dtype)
+    )
 
 
 def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -149,8 +158,3 @@ def constants(dtype: DType) -> list:
     if dtype.is_float:
         return [0.0, -0.0, 1.0, -1.0, 2.0, -0.5, 3.0, float("inf"), float("-inf"), float("nan")]
     return list(range(dtype.min, dtype.max + 1))
-
-
-def ranges(dtype: DType):
-    """Every interval of a small integer dtype."""
-    return itertools.combinations_with_replacement(range(dtype.min, dtype.max + 1), 2)
