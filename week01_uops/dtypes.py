@@ -76,11 +76,13 @@ class DType:
         """The nearest value of this float type, ties to even; overflow gives an infinity."""
         if self.precision >= 53 or value == 0 or not math.isfinite(value):
             return value
+        limit = math.ldexp(1.0, self.max_exponent + 1)
+        if abs(value) >= limit:
+            return math.copysign(math.inf, value)
         lowest = 2 - self.max_exponent - self.precision  # exponent of the least subnormal
         quantum = max(math.frexp(value)[1] - self.precision, lowest)
         rounded = math.ldexp(round(math.ldexp(value, -quantum)), quantum)
-        largest = math.ldexp(2 - 2.0 ** (1 - self.precision), self.max_exponent)
-        return math.copysign(math.inf, value) if abs(rounded) > largest else rounded
+        return math.copysign(math.inf, value) if abs(rounded) >= limit else rounded
 
 
 def _float(name: str, bits: int, numpy: object, precision: int, max_exponent: int) -> DType:

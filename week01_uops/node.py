@@ -20,7 +20,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from week01_uops.args import DTYPE, Argument, Json, Leaf, Record, brief, key, wrong_form
-from week01_uops.dtypes import DType, Value
+from week01_uops.dtypes import DType, Value, bool_
 from week01_uops.errors import ProgramError
 
 Shape = tuple[int, ...]
@@ -146,14 +146,17 @@ class UOp:
         return make(op, src, op.load_argument(arg))
 
     def apply(self, op: Op, src: tuple[Any, ...], arg: Any) -> UOp:  # noqa: ANN401
-        """`op(*src, arg=arg)` with Python numbers read as CONSTs of this node's dtype."""
-        nodes = tuple(
-            [const(s, self.dtype) if isinstance(s, (bool, int, float)) else s for s in src]
-        )
+        """`op(*src, arg=arg)`; numbers are CONSTs of this node's dtype, True and False bools."""
+        nodes = tuple([self._read(item) for item in src])
         for item in nodes:
             if not isinstance(item, UOp):
                 raise TypeError(f"{op}: expected UOps as sources, got {item!r}")
         return self.apply_to(op, nodes, arg)
+
+    def _read(self, item: Any) -> Any:  # noqa: ANN401
+        if isinstance(item, (bool, int, float)):
+            return const(item, bool_ if isinstance(item, bool) else self.dtype)
+        return item
 
     @property
     def interval(self) -> Interval:
@@ -254,8 +257,8 @@ def recursive(
     """
     missing: Any = object()
 
-    def unknown(node: UOp) -> bool:
-        return node._memo is None or prop not in node._memo
+    def known(node: UOp) -> bool:
+        return node._memo is not None and prop in node._memo
 
     def compute(node: UOp) -> T:
         value = rule(node)
@@ -269,9 +272,9 @@ def recursive(
             value: T = node._memo.get(prop, missing)
             if value is not missing:
                 return value
-        if any([unknown(source) for source in sources(node)]):
-            for below in toposort((node,), lambda n: sources(n) if unknown(n) else ()):
-                if below is not node and unknown(below):
+        if not all(map(known, sources(node))):
+            for below in toposort((node,), lambda n: () if known(n) else sources(n)):
+                if below is not node and not known(below):
                     compute(below)
         return compute(node)
 
@@ -292,8 +295,12 @@ def memoized(rule: Callable[[UOp], T]) -> Callable[[UOp], T]:
     return prop
 
 
+def _bounded(node: UOp) -> bool:
+    return node._interval is not None
+
+
 def _interval(node: UOp) -> Interval:
-    if any([source._interval is None for source in node.src]):
+    if not all(map(_bounded, node.src)):
         for below in toposort((node,), lambda n: n.src if n._interval is None else ()):
             if below._interval is None:
                 below._interval = _bounds(below)
@@ -326,6 +333,7 @@ class Constant(_Constant):
     __slots__ = ()
 
     def __new__(cls, value: Value, dtype: DType) -> Constant:
+        """The constant; all NaNs are one."""
         if not isinstance(value, float):
             return super().__new__(cls, value, dtype, None)
         value = math.nan if value != value else value

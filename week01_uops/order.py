@@ -10,17 +10,18 @@ import re
 import zlib
 
 from week01_uops.node import UOp, recursive
+from week01_uops.ops import NEG
 
-Key = tuple[str, str, int]
+Key = tuple[bool, str, str, int]
 
 
 def _key(node: UOp) -> Key:
-    """Op, argument (its numbers padded, to compare as numbers), checksum of all that is below."""
+    """NEG last; op, argument (its numbers padded, to compare as numbers), checksum of the rest."""
     name, text = node.op.name, ""
     if node.arg is not None:
         text = re.sub(r"\d+", lambda digits: digits[0].zfill(20), repr(node.arg))
-    below = " ".join([str(order(source)[2]) for source in node.src])
-    return name, text, zlib.crc32(f"{name} {text} {below}".encode())
+    below = " ".join([str(order(source)[3]) for source in node.src])
+    return node.op is NEG, name, text, zlib.crc32(f"{name} {text} {below}".encode())
 
 
 order = recursive(_key)
