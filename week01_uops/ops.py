@@ -147,7 +147,9 @@ def _return_signature(src: tuple[UOp, ...], arg: None) -> Type:
     for output in src:
         if output.dtype is void:
             raise ProgramError("E413", f"expected a value to return, got {output.op}", (output,))
-        signatures.expect_value(output)
+        if output.place is not None and output.place.indexed:
+            said = "expected a value to return, got a place; LOAD reads it"
+            raise ProgramError("E413", said, (output,))
     return Type(void)
 
 

@@ -15,10 +15,11 @@ from week01_uops.rewrite import Rules, Trace, rewrite
 from week01_uops.simplify import SIMPLIFY
 from week02_render.contract import keep_products
 from week02_render.gates import GATES
-from week02_render.kernels import place_temporaries, split_kernels, store_awaited, store_outputs
+from week02_render.kernels import place_temporaries, split_kernels, store_outputs
 from week02_render.linearize import linearize
 from week02_render.lower import ROWS, Row, lower_with
 from week02_render.ops import INTERNAL, LINEAR, OPS
+from week02_render.reads import settle_reads
 from week02_render.render import render_c
 
 DIALECT = Dialect("week02", OPS)
@@ -39,7 +40,9 @@ KEEPS = Pass(
     "contract", "tensor", keep_products(frozenset()), TENSOR, "keep shared products out of fma"
 )
 OUTPUTS = Pass("outputs", "tensor", store_outputs, TENSOR, "store each result in its OUTPUT")
-AWAITED = Pass("awaited", "tensor", store_awaited, TENSOR, "store what an AFTER waits for")
+READS = Pass(
+    "reads", "tensor", settle_reads(frozenset()), TENSOR, "store what is read before it is written"
+)
 KERNELS = Pass("kernels", "loop", split_kernels, TENSOR, "make each effect the CALL of a kernel")
 TEMPORARIES = Pass(
     "temporaries", "loop", place_temporaries, LOOP, "give each ALLOC a place in the workspace"
@@ -69,7 +72,7 @@ INDICES = indices(SIMPLIFY + GATES, LOOP)
 COMPILER = week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR}).insert(
     KEEPS,
     OUTPUTS,
-    AWAITED,
+    READS,
     KERNELS,
     loops(ROWS, LOOP),
     TEMPORARIES,

@@ -8,9 +8,6 @@ AFTER around the arguments of its CALL, so that the order of kernels is plain de
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-
 from week01_uops.dtypes import void
 from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CALL, PARAM, CallArg, ParamArg
@@ -21,11 +18,9 @@ from week02_render.ops import (
     ALLOC,
     END,
     OUTPUT,
-    RANGE,
     STORAGE,
     STORE,
     WORKSPACE,
-    AllocArg,
     StorageArg,
     WorkspaceArg,
     open_ranges,
@@ -43,45 +38,6 @@ def store_outputs(program: UOp, trace: Trace) -> UOp:
         place = make(OUTPUT, (), StorageArg(slot, value.dtype, value.shape))
         results.append(make(AFTER, (place, make(STORE, (place, value)))))
     return program.with_src(tuple(results))
-
-
-def fresh_alloc(slots: Iterator[int], value: UOp) -> UOp:
-    """A new ALLOC that holds a value."""
-    return make(ALLOC, (), AllocArg(next(slots), value.dtype, value.shape))
-
-
-def free_slots(program: UOp) -> Iterator[int]:
-    """The ALLOC slots that a program does not use yet."""
-    used = [node.arg.slot for node in program.toposort() if node.op is ALLOC]
-    return itertools.count(max(used, default=-1) + 1)
-
-
-def store_awaited(program: UOp, trace: Trace) -> UOp:
-    """AFTER(x, v) for a value v → v is stored first, and everybody reads the stored one.
-
-    A value that something waits for has to be computed before it, and not again after it.
-    """
-    awaited = {
-        dep
-        for node in program.toposort()
-        if node.op is AFTER
-        for dep in node.src[1:]
-        if dep.dtype is not void and dep.op is not RANGE and not open_ranges(dep)
-    }
-    slots = free_slots(program)
-    done: dict[UOp, UOp] = {}
-    stores: dict[UOp, UOp] = {}
-    for node in program.toposort() if awaited else ():
-        src = [done[s] for s in node.src]
-        if node.op is AFTER:
-            src[1:] = [stores.get(old, new) for old, new in zip(node.src[1:], src[1:], strict=True)]
-        new = node.with_src(tuple(src))
-        if node in awaited:
-            place = fresh_alloc(slots, new)
-            stores[node] = make(STORE, (place, new))
-            new = make(AFTER, (place, stores[node]))
-        done[node] = new
-    return done.get(program, program)
 
 
 def _inner_effects(program: UOp) -> set[UOp]:
@@ -107,15 +63,21 @@ def _is_kernel(effect: UOp, inner: set[UOp]) -> bool:
     return place is not None and place.space == "MEM"
 
 
+def _joins_kernels(node: UOp, inner: set[UOp]) -> bool:
+    """An AFTER of effects that are kernels."""
+    return node.op is AFTER and node.dtype is void and node not in inner and not open_ranges(node)
+
+
 def split_kernels(program: UOp, trace: Trace) -> UOp:
     """Each effect with no loop around it becomes the CALL of a body over PARAM places."""
     inner = _inner_effects(program)
     order = program.toposort()
     kernels = {node for node in order if _is_kernel(node, inner)}
+    joined = {node for node in order if _joins_kernels(node, inner)}
     done: dict[UOp, UOp] = {}
     for node in order:
         if node in kernels:
-            done[node] = _Body(node, kernels).call(done)
+            done[node] = _Body(node, kernels | joined).call(done)
         else:
             done[node] = node.with_src(tuple([done[s] for s in node.src]))
     return done[program]
@@ -124,9 +86,9 @@ def split_kernels(program: UOp, trace: Trace) -> UOp:
 class _Body:
     """One kernel: its body over PARAMs, the storage behind each, and what it waits for."""
 
-    def __init__(self, effect: UOp, kernels: set[UOp]) -> None:
+    def __init__(self, effect: UOp, effects: set[UOp]) -> None:
         self.effect = effect
-        self.kernels = kernels
+        self.effects = effects
         cone = toposort((effect,), self._sources)
         written = [storage_of(n.src[0]) for n in cone if n.op is STORE and self._own(n)]
         read = [node for node in cone if _is_argument(node)]
@@ -135,7 +97,7 @@ class _Body:
         self.cone = cone
 
     def _own(self, node: UOp) -> bool:
-        return node is self.effect or node not in self.kernels
+        return node is self.effect or node not in self.effects
 
     def _sources(self, node: UOp) -> tuple[UOp, ...]:
         return node.src if self._own(node) else ()
@@ -165,12 +127,12 @@ class _Body:
         return make(PARAM, (), ParamArg(slot, storage.dtype, storage.shape, bounds))
 
     def _after(self, node: UOp, new: dict[UOp, UOp]) -> UOp:
-        awaited = [dep for dep in node.src[1:] if dep in self.kernels]
-        if awaited and node.src[0] not in self.kernels:
-            base = storage_of(node.src[0])
+        awaited = [dep for dep in node.src[1:] if dep in self.effects]
+        if awaited:
+            base = storage_of(node) if node.place is not None else None
             keep = self.waits[base if base in self.waits else next(iter(self.waits))]
             keep.update(dict.fromkeys(awaited))
-        kept = [new[dep] for dep in node.src[1:] if dep not in self.kernels]
+        kept = [new[dep] for dep in node.src[1:] if dep not in self.effects]
         first = new[node.src[0]]
         return make(AFTER, (first, *kept)) if kept else first
 

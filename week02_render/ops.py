@@ -237,9 +237,7 @@ def open_ranges(node: UOp) -> frozenset[UOp]:
     if node.op is RANGE:
         return found | {node}
     if node.op.closes and len(node.src) > 1:
-        closed = node.src[1:]
-        bounds = (open_ranges(bound) for item in closed for bound in item.src)
-        return found.difference(closed).union(*bounds)
+        return found.difference(node.src[1:])
     return found
 
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 
 from week01_uops.node import UOp
 from week01_uops.rewrite import Trace
-from week02_render.ops import OUTPUT, STORE
+from week02_render.ops import AFTER, INDEX, LOAD, OUTPUT, STORE
+from week03_loops.ops import MOVEMENT
 from week04_fusion.demand import Demand, Moves, demand, remembered_moves, sources, whole_nest
 from week04_fusion.ops import STAGE
 from week04_fusion.stage import COMPUTED
@@ -48,6 +49,7 @@ class Case:
     stored: bool
     constant: bool
     reduces: bool
+    indexed: bool
 
     @property
     def repeated(self) -> float:
@@ -82,6 +84,7 @@ class FusionRule:
 
 
 FUSION: tuple[FusionRule, ...] = (
+    FusionRule("place", lambda c: c.indexed, True, lambda c: "it is read as a place"),
     FusionRule("constant", lambda c: c.constant, False, lambda c: "made of constants"),
     FusionRule(
         "result",
@@ -132,12 +135,13 @@ def fuse(program: UOp, trace: Trace) -> UOp:
     order = program.toposort()
     constant = constants(order)
     moves = remembered_moves()
+    places = _places(order)
     kept = {node for node in order if node.op is STAGE}
     best: tuple[float, frozenset[UOp], _Round] | None = None
     seen: set[frozenset[UOp]] = set()
     for _ in range(ROUNDS):
         work = work_of(order, kept, constant)
-        attempt = _Round(order, work, constant, reducing(order, kept), moves)
+        attempt = _Round(order, work, constant, reducing(order, kept), moves, places)
         cost = attempt.run()
         if best is None or cost < best[0]:
             best = (cost, attempt.kept, attempt)
@@ -154,6 +158,18 @@ def fuse(program: UOp, trace: Trace) -> UOp:
     return without(program, lambda node: node not in best[1])
 
 
+def _places(order: list[UOp]) -> frozenset[UOp]:
+    """The STAGEs that the program itself indexes or loads from."""
+    found: set[UOp] = set()
+    for node in order:
+        if node.op in (INDEX, LOAD):
+            place = node.src[0]
+            while place.op in MOVEMENT or place.op is AFTER:
+                place = place.src[0]
+            found.add(place)
+    return frozenset(node for node in found if node.op is STAGE)
+
+
 @dataclass
 class _Round:
     """One pass over the program, consumers first."""
@@ -163,6 +179,7 @@ class _Round:
     constant: frozenset[UOp]
     reducing: frozenset[UOp]
     moves: Moves
+    places: frozenset[UOp]
     demands: dict[UOp, dict[Demand, None]] = field(default_factory=dict)
     decisions: dict[UOp, tuple[FusionRule, Case]] = field(default_factory=dict)
     cost: float = 0.0
@@ -210,6 +227,7 @@ class _Round:
             stored,
             value in self.constant,
             value in self.reducing,
+            stage in self.places,
         )
         rule = next(rule for rule in FUSION if rule.applies(case))
         self.decisions[stage] = rule, case

@@ -14,8 +14,8 @@ from week01_uops.dtypes import void
 from week01_uops.node import UOp, make
 from week01_uops.ops import ELEMENTWISE
 from week01_uops.rewrite import Trace
-from week02_render.kernels import free_slots
 from week02_render.ops import AFTER, ALLOC, END, KEEP, OUTPUT, STORE, AllocArg, index, open_ranges
+from week02_render.reads import free_slots
 from week03_loops.ops import REDUCE
 from week04_fusion.ops import STAGE
 

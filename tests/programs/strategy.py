@@ -236,6 +236,22 @@ def stored(pool: Pool) -> UOp | None:
     return make(w2.AFTER, (place, w2.STORE(place, x)))
 
 
+def updated(pool: Pool) -> UOp | None:
+    """A buffer that is written, read, and written again from what was read."""
+    x = pool.pick(lambda v: v.dtype is not bool_)
+    if x is None:
+        return None
+    place = pool.buffer(x.dtype, x.shape)
+    first = make(w2.AFTER, (place, w2.STORE(place, x)))
+    old = w2.LOAD(first)
+    changed = w3.flip(old, [0]) if x.shape and pool.draw(st.booleans()) else old
+    new = w1.MAX(changed, pool.const(x.dtype))
+    if pool.draw(st.booleans()):
+        pool.values.append(old)
+    again = make(w2.AFTER, (first, old)) if pool.draw(st.booleans()) else first
+    return make(w2.AFTER, (first, w2.STORE(again, new)))
+
+
 def gathered(pool: Pool) -> UOp | None:
     """Elements of an input at computed indices, scalar or an array of them."""
     i = pool.pick(lambda v: v.dtype in INTEGERS and len(v.shape) < 2)
@@ -277,7 +293,7 @@ def looped_sum(pool: Pool) -> UOp | None:
 MAKERS: tuple[Maker, ...] = (
     *(leaf, unary, cast, binary, binary, binary, binary, binary, where, call),
     *(reshape, expand, permute, flip, pad, shrink, reduce, reduce),
-    *(staged, stored, gathered, looped, looped_sum),
+    *(staged, stored, updated, gathered, looped, looped_sum),
 )
 
 
