@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from week01_uops import dtypes
 from week01_uops.dtypes import DType
-from week02_render.c_types import SHORT, VALUE_TYPE
+from week02_render.c_types import SHORT, STORAGE_TYPE, VALUE_TYPE
 
 
 def _function(result: str, name: str, parameters: str, *lines: str) -> str:
@@ -211,6 +211,13 @@ static _Bool in_bounds(int64_t index, int64_t size, const char *what) {
 """,
 }
 
+
+def _alias(dtype: DType) -> tuple[str, str]:
+    """An element of storage that the kernel also reaches through a pointer of another type."""
+    name = f"alias_{SHORT[dtype]}"
+    return name, f"typedef {STORAGE_TYPE[dtype]} {name} __attribute__((may_alias));\n"
+
+
 _WIDE_FLOATS = (dtypes.float32, dtypes.float64)
 
 PRELUDE: Mapping[str, str] = {
@@ -218,6 +225,7 @@ PRELUDE: Mapping[str, str] = {
     **_BFLOAT16,
     **_FLOAT16,
     **_CHECKS,
+    **dict(_alias(dtype) for dtype in dtypes.ALL),
     **dict(_floordiv(dtype) for dtype in dtypes.INTEGERS),
     **dict(_floormod(dtype) for dtype in dtypes.INTEGERS),
     **dict(_maximum(dtype) for dtype in (*dtypes.INTEGERS, *_WIDE_FLOATS)),

@@ -14,7 +14,7 @@ from week01_uops.rewrite import Trace
 from week02_render.c_kernel import Kernel, Tables
 from week02_render.c_prelude import helpers
 from week02_render.c_statements import C
-from week02_render.c_types import STORAGE_TYPE
+from week02_render.c_types import SHORT, STORAGE_TYPE
 from week02_render.linearize import linearize
 from week02_render.ops import AFTER, BUFFER, OUTPUT, STORE, WORKSPACE, storage_of
 
@@ -152,8 +152,10 @@ def _parameter(function: Function, slot: int) -> str:
     if slot not in function.slots:
         return f"const void *p{slot}"
     const = "" if slot in function.written else "const "
-    restrict = "" if slot in function.aliased else "restrict "
-    return f"{const}{STORAGE_TYPE[function.slots[slot].dtype]} *{restrict}p{slot}"
+    dtype = function.slots[slot].dtype
+    if slot in function.aliased:
+        return f"{const}alias_{SHORT[dtype]} *p{slot}"
+    return f"{const}{STORAGE_TYPE[dtype]} *restrict p{slot}"
 
 
 def _about(function: Function) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from week01_uops.dtypes import DType, uint8
 from week01_uops.interface import Artifact
 from week01_uops.node import Shape, UOp
@@ -86,6 +88,16 @@ class Signature:
                 )
             found.append(array)
         return found
+
+
+def _expect_apart(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
+    """ValueError if an output lies where an input or another output does."""
+    for number, output in enumerate(outputs):
+        named = [(f"input {slot}", array) for slot, array in enumerate(inputs)]
+        named += [(f"output {other}", array) for other, array in enumerate(outputs[:number])]
+        for name, array in named:
+            if array is not None and np.may_share_memory(output, array):
+                raise ValueError(f"output {number}: expected an array apart from {name}")
 
 
 def _checked(value: object, wanted: TensorType, what: str) -> Array:
@@ -164,8 +176,14 @@ class LoadedProgram:
         return call.outputs
 
     def bind(self, inputs: Inputs, out: Sequence[object] | None = None) -> BoundCall:
-        """The program with its arrays, to be called many times without any preparation."""
-        return BoundCall(self, self.signature.arrays(inputs), self.signature.results(out))
+        """The program with its arrays, to be called many times without any preparation.
+
+        What `run` says of arrays holds here too: an input that had to be copied is copied once.
+        """
+        arrays, results = self.signature.arrays(inputs), self.signature.results(out)
+        if out is not None:
+            _expect_apart(arrays, results)
+        return BoundCall(self, arrays, results)
 
     def _workspace(self) -> Any:  # noqa: ANN401 - a C pointer
         """This thread's workspace."""

@@ -322,11 +322,12 @@ def test_functions(name):
         assert good.all(), (op, dtype, x[~good][:5], got[~good][:5], wanted[~good][:5])
 
 
-def test_a_kept_product_is_rounded():
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kept_product_is_rounded(name):
     """a·b − b with KEEP is two roundings."""
     shown = [dtypes.float32, dtypes.float64, *HALVES]
     cases = [(f"keep {d}", lambda a, b: ADD(KEEP(MUL(a, b)), NEG(b)), d, d) for d in shown]
-    results = run_all(cases, find_toolchain())
+    results = run_all(cases, toolchain_named(name))
     for k, dtype in enumerate(shown):
         a, b = PAIRS[dtype]
         with np.errstate(all="ignore"):
@@ -335,12 +336,13 @@ def test_a_kept_product_is_rounded():
         assert same(results[k], twice).all(), dtype
 
 
-def test_sums_are_grouped_as_they_are():
+@pytest.mark.parametrize("name", NAMES)
+def test_sums_are_grouped_as_they_are(name):
     """a + (b + 0.1) is not (a + b) + 0.1, and a + (b + b) not fma(2, b, a)."""
     tenth = {dtype: const(0.1, dtype) for dtype in FLOATS}
     cases = [(f"twice {d}", lambda a, b: ADD(a, ADD(b, b)), d, d) for d in FLOATS]
     cases += [(f"tenth {d}", lambda a, b, d=d: ADD(a, ADD(b, tenth[d])), d, d) for d in FLOATS]
-    results = run_all(cases, find_toolchain())
+    results = run_all(cases, toolchain_named(name))
     for k, dtype in enumerate(FLOATS):
         a, b = PAIRS[dtype]
         with np.errstate(all="ignore"):

@@ -252,9 +252,9 @@ def test_restrict_goes_where_arguments_share_storage():
     assert "restrict p0" in apart
     assert "restrict p1" in apart
     shared = render_c(program(AFTER(place, CALL(body, place, x, AFTER(place, first)))))
-    assert "float *p0" in shared
+    assert "alias_f32 *p0" in shared
     assert "const float *restrict p1" in shared
-    assert "const float *p2" in shared
+    assert "const alias_f32 *p2" in shared
 
 
 def workspace(offset, size):

@@ -120,6 +120,17 @@ def test_wrong_outputs_are_named(negate, results, message):
         negate.run([X], out=results)
 
 
+def test_outputs_lie_apart(negate):
+    both = aligned_empty((N,), float32)
+    both[...] = X
+    with pytest.raises(ValueError, match="output 0: expected an array apart from input 0"):
+        negate.run([both], out=[both])
+    body = elementwise(NEG, N, (float32,), float32)
+    twice = loaded(joined({0: param(0, float32, (N,))}, [Launch(body, (0,)), Launch(body, (0,))]))
+    with pytest.raises(ValueError, match="output 1: expected an array apart from output 0"):
+        twice.run([X], out=[both, both])
+
+
 def test_results_are_aligned(negate):
     assert all(is_dense(negate.run([X])[0]) for _ in range(20))
 
