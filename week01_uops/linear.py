@@ -16,12 +16,13 @@ from collections.abc import Iterable, Mapping
 from itertools import islice, product
 from typing import NamedTuple
 
+from week01_uops.constant import Constant
 from week01_uops.dtypes import DType
-from week01_uops.node import CONST, Constant, Interval, UOp, make, recursive
+from week01_uops.node import CONST, Interval, UOp, make, recursive
 from week01_uops.ops import ADD, MUL, NEG
 from week01_uops.order import order
 
-LIMIT = 32
+LIMIT = 16
 """Terms of a form at most: a longer sum is one term, so that a chain of n sums costs O(n)."""
 
 

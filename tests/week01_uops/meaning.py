@@ -1,7 +1,7 @@
 """What the ops mean, a second time and independently: whole arrays of small values at once.
 
 Every proof by exhaustion compares two programs here, on all assignments of their PARAMs. Values of
-integers are held in int64 (exact for dtypes of up to 16 bits), of floats in float64, rounded into
+integers are held in int64 (exact for dtypes of up to 16 bits; int64 wraps by itself, uint64 is not for here), of floats in float64, rounded into
 their dtype after each op.
 """
 
@@ -33,6 +33,8 @@ def into(values: np.ndarray, dtype: DType) -> np.ndarray:
     if dtype.is_float:
         with np.errstate(all="ignore"):
             return values.astype(dtype.numpy).astype(np.float64)
+    if dtype.bits == 64:
+        return values  # NumPy's own int64 wraps
     return (values - dtype.min) % (1 << dtype.bits) + dtype.min
 
 
