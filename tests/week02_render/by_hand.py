@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from week01_uops.dtypes import DType
-from week01_uops.node import Shape, UOp
-from week01_uops.ops import CALL, param, parameters, program
-from week02_render.ops import AFTER, END, OUTPUT, STORE, index, load, loop
+from week01_uops.dtypes import DType, float32, from_numpy
+from week01_uops.node import Shape, UOp, const
+from week01_uops.ops import ADD, CALL, param, parameters, program
+from week02_render.ops import AFTER, ALLOC, END, LOAD, OUTPUT, STORE, index, load, loop
 from week02_render.render import render_c
 from week02_render.runtime import LoadedProgram
 from week02_render.runtime import load as load_program
@@ -49,3 +49,25 @@ def joined(inputs: dict[int, UOp], launches: Sequence[Launch]) -> UOp:
 def loaded(whole: UOp, **options) -> LoadedProgram:
     """A program at loop level, rendered, compiled and loaded."""
     return load_program(render_c(whole), whole, **options)
+
+
+def one_kernel(body, *inputs):
+    """A program of one kernel: PARAM 0 of the body is the output."""
+    return joined(dict(enumerate(inputs)), [Launch(body, tuple(range(len(inputs))), "k")])
+
+
+def run(body, *arrays, **options):
+    """The result of a program of one kernel."""
+    inputs = [param(k, from_numpy(a.dtype), a.shape) for k, a in enumerate(arrays)]
+    return loaded(one_kernel(body, *inputs), **options).run(arrays)[0]
+
+
+def sum_of_rows(rows, columns, dtype=float32):
+    """p0[i] = Σ_j p1[i, j], in a register."""
+    i, j = loop(0, rows), loop(1, columns)
+    total = ALLOC(arg={"slot": 0, "dtype": dtype, "shape": (), "addrspace": "REG"})
+    start = STORE(AFTER(total, i), const(0.0, dtype))
+    inside = AFTER(total, start, j)
+    value = load(index(param(1, dtype, (rows, columns)), i, j))
+    end = END(STORE(inside, ADD(LOAD(inside), value)), j)
+    return END(STORE(index(param(0, dtype, (rows,)), i), LOAD(AFTER(total, end))), i)
