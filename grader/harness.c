@@ -4,7 +4,8 @@
 
    PLAN is a text file of numbers: the number of threads, of calls, of inputs, of outputs, then
    the bytes of every input (-1 for an absent slot) and of every output. Call k reads its inputs, one
-   after the other, from the file in.k and writes its outputs to out.k.
+   after the other, from the file in.k and writes its outputs to out.k. With no calls it prints how many
+   bytes of workspace a call takes.
 
    Every array lies between two pages that may not be touched, as close to the second one as an
    alignment of 64 bytes allows; the bytes left over on both sides are filled with a pattern and checked.
@@ -174,6 +175,10 @@ int main(int argc, char **argv) {
     size_t (*size)(void) = (size_t (*)(void))(uintptr_t)dlsym(library, "program_workspace");
     Array *workspace = &arrays[array_count - 1];
     describe(workspace, "workspace", 0, size ? (long)size() : 0);
+    if (!calls) {
+        printf("%ld\n", workspace->bytes);
+        fflush(stdout);
+    }
     watch_faults();
     for (call_number = 0; call_number < calls; call_number++) call(program, workspace, inputs, outputs);
     _exit(0);

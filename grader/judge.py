@@ -141,6 +141,7 @@ class Judge:
         text: str,
         *,
         kernels_at_most: int | None = None,
+        workspace_at_most: int | None = None,
         contains: Sequence[str] = (),
         without: Sequence[str] = (),
     ) -> None:
@@ -149,9 +150,11 @@ class Judge:
         Args:
             text: the program.
             kernels_at_most: loop nests: loops that stand in no other loop.
+            workspace_at_most: bytes that `program_workspace` asks for.
             contains: regular expressions that must match.
             without: regular expressions that must not.
         """
         kept: dict[str, Any] = {"kernels_at_most": kernels_at_most}
-        kept |= {"contains": list(contains), "without": list(without)}
+        kept |= {"workspace_at_most": workspace_at_most, "contains": list(contains)}
+        kept["without"] = list(without)
         run_checks.emits(self._case("emits", text, **kept), normal(text), **kept)

@@ -111,18 +111,36 @@ def run(
     layout = Layout.of(program)
     with tempfile.TemporaryDirectory(prefix="grader-arrays-") as name:
         folder = Path(name)
-        threads = min(os.cpu_count() or 1, 4)
-        (folder / "plan").write_text(layout.plan(threads, len(calls)))
         for number, inputs in enumerate(calls):
             _write(folder / f"in.{number}", layout, inputs)
-        harness = folder / "harness"
-        harness.write_bytes(_build(HARNESS.read_text(), ["-O2"], ["-ldl"]))
-        harness.chmod(0o700)
-        (folder / "library.so").write_bytes(library)
-        command = ["./harness", "./library.so", "plan"]
-        ended = sandbox.run(command, cwd=folder, limits=limits or Limits())
-        _check(ended)
+        _launch(folder, library, layout, len(calls), limits)
         return [_outputs(folder / f"out.{number}", layout) for number in range(len(calls))]
+
+
+def workspace(library: bytes, program: UOp) -> int:
+    """The bytes of scratch space that the library's program asks for; 0 if it exports no size."""
+    with tempfile.TemporaryDirectory(prefix="grader-arrays-") as name:
+        ended = _launch(Path(name), library, Layout.of(program), 0, None)
+    said = ended.stdout.decode("utf-8", "replace").strip()
+    if not said.isdigit():
+        raise RunError(Verdict.PROTOCOL, f"expected a size from program_workspace, got {said!r}")
+    return int(said)
+
+
+def _launch(
+    folder: Path, library: bytes, layout: Layout, calls: int, limits: Limits | None
+) -> Completed:
+    """Run the harness in a folder that holds the arrays of its calls."""
+    threads = min(os.cpu_count() or 1, 4)
+    (folder / "plan").write_text(layout.plan(threads, calls))
+    harness = folder / "harness"
+    harness.write_bytes(_build(HARNESS.read_text(), ["-O2"], ["-ldl"]))
+    harness.chmod(0o700)
+    (folder / "library.so").write_bytes(library)
+    command = ["./harness", "./library.so", "plan"]
+    ended = sandbox.run(command, cwd=folder, limits=limits or Limits())
+    _check(ended)
+    return ended
 
 
 def _write(path: Path, layout: Layout, inputs: Inputs) -> None:

@@ -91,22 +91,34 @@ def emits(
     case: Case,
     text: str,
     kernels_at_most: int | None,
+    workspace_at_most: int | None,
     contains: Sequence[str],
     without: Sequence[str],
 ) -> None:
-    """The C builds, has few enough kernels, and matches the given patterns."""
-    case.program(text)
+    """The C builds, takes few enough kernels and bytes, and matches the given patterns."""
+    program = case.program(text)
     source = case.text(COMPILE, text)
-    _built(case, text)
+    library = _built(case, text)
     plain = code_only(source)
     if kernels_at_most is not None and (found := kernels(plain)) > kernels_at_most:
         case.fail(Verdict.BOUND, f"expected at most {kernels_at_most} loop nest(s), got {found}")
+    if workspace_at_most is not None:
+        _bounded_workspace(case, library, program, workspace_at_most)
     for pattern in contains:
         if not re.search(pattern, plain):
             case.fail(Verdict.BOUND, f"expected C that matches {pattern!r}")
     for pattern in without:
         if match := re.search(pattern, plain):
             case.fail(Verdict.BOUND, f"expected C without {pattern!r}, got {match[0]!r}")
+
+
+def _bounded_workspace(case: Case, library: bytes, program: UOp, most: int) -> None:
+    try:
+        found = run_c.workspace(library, program)
+    except RunError as fault:
+        case.fail(fault.verdict, fault.sentence)
+    if found > most:
+        case.fail(Verdict.BOUND, f"expected at most {most} bytes of workspace, got {found}")
 
 
 _NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
