@@ -1,11 +1,9 @@
 """What the ops mean, a second time and independently: whole arrays of small values at once.
 
 Every proof by exhaustion compares two programs here, on all assignments of their PARAMs. Values of
-integers are held in int64 (exact for dtypes of up to 16 bits; int64 wraps by itself, uint64 is not for here), of floats in float64, rounded into
-their dtype after each op.
+integers are held in int64, exact for dtypes of up to 16 bits (int64 itself wraps as it should;
+uint64 is not for here), of floats in float64, rounded into their dtype after each op.
 """
-
-from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
