@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from week01_uops.constant import Constant
 from week01_uops.dtypes import DType, Value
 from week01_uops.intervals import floordiv, floormod
-from week01_uops.node import CONST, Constant, Op, UOp, make
+from week01_uops.node import CONST, Op, UOp, make
 from week01_uops.ops import (
     ADD,
     CAST,

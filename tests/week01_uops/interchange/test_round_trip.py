@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from week01_uops import dtypes
+from week01_uops.constant import Constant, constant
 from week01_uops.interchange import from_json, listing, read, to_json, write
-from week01_uops.node import CONST, Constant, const, constant
+from week01_uops.node import CONST, const
 from week01_uops.ops import ADD, CALL, ELEMENTWISE, MUL, NEG, RETURN, CallArg, param, program
 from week02_render.ops import KEEP, OUTPUT, StorageArg
 from week04_fusion.ops import OPS
