@@ -22,9 +22,14 @@ class Argument(Protocol):
     """What an op takes after the colon."""
 
     @property
-    def expects(self) -> str: ...
-    def load(self, json: Json) -> Any: ...  # noqa: ANN401 - each argument has its own class
-    def dump(self, arg: Any) -> Json: ...  # noqa: ANN401
+    def expects(self) -> str:
+        """What an error message says was expected."""
+
+    def load(self, json: Json) -> Any:  # noqa: ANN401 - each argument has its own class
+        """Check a JSON value, or an argument, and convert it; E306 to E312."""
+
+    def dump(self, arg: Any) -> Json:  # noqa: ANN401
+        """The JSON value of an argument."""
 
 
 def wrong_form(expected: str, json: Json) -> ProgramError:
@@ -148,7 +153,7 @@ SLOT = integer("a slot ≥ 0", 0)
 
 def key(leaf: Leaf, *, optional: bool = False) -> Any:  # noqa: ANN401 - a dataclass field
     """Declare a field of a `Record`: its leaf, and whether the key may be left out."""
-    return field(metadata={"leaf": leaf}, **({"default": None} if optional else {}))
+    return field(default=None if optional else MISSING, metadata={"leaf": leaf})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from week01_uops.calls import inline
-from week01_uops.interface import Target, Unsupported
+from week01_uops.interface import Target, UnsupportedError
 from week01_uops.node import UOp
 from week01_uops.ops import CALL, OPS
 from week01_uops.passes import Dialect, Pass, Pipeline, rules_pass
@@ -34,11 +34,13 @@ class Reference:
 
     def compile(self, program: UOp, target: Target) -> NoReturn:
         """Not before week 2."""
-        raise Unsupported(f"{self.pipeline.name} compiles to no {target}; that comes in week 2")
+        raise UnsupportedError(
+            f"{self.pipeline.name} compiles to no {target}; that comes in week 2"
+        )
 
     def grad(self, program: UOp, wrt: Sequence[int]) -> NoReturn:
         """Not before week 9."""
-        raise Unsupported(f"{self.pipeline.name} has no derivatives; they come in week 9")
+        raise UnsupportedError(f"{self.pipeline.name} has no derivatives; they come in week 9")
 
 
 REFERENCE = Reference(COMPILER)

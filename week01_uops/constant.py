@@ -109,6 +109,7 @@ class ConstantArgument:
     expects = "an object with the keys value, dtype"
 
     def load(self, json: Json) -> Constant:
+        """The constant of an object; E306, E307, E308, E310 or E312 say what is wrong."""
         if isinstance(json, Constant):
             return json
         raw = Record(_RawConstant).load(json)
@@ -118,6 +119,7 @@ class ConstantArgument:
         return constant(raw.value, raw.dtype)
 
     def dump(self, arg: Constant) -> Json:
+        """The object, with non-finite floats as strings and others as short as they can be."""
         value: Json = arg.value
         if isinstance(value, float):
             names = {math.inf: "inf", -math.inf: "-inf"}

@@ -19,7 +19,7 @@ class Artifact:
     target: Target = "c"
 
 
-class Unsupported(Exception):
+class UnsupportedError(Exception):
     """A compiler was asked for a verb or a target that it does not offer; says which."""
 
 

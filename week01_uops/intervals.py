@@ -56,7 +56,7 @@ def quotient(node: UOp) -> Interval:
 def remainder(node: UOp) -> Interval:
     """In [0, y) for y > 0, (y, 0] for y < 0; x itself if 0 ≤ x < y always, or y = 0."""
     (a, b), (c, d) = node.src[0].interval, node.src[1].interval
-    if 0 <= a and b < c:
+    if a >= 0 and b < c:
         return a, b
     low = min(0, c + 1, *([a] if c <= 0 <= d else []))
     high = max(0, d - 1, *([b] if c <= 0 <= d else []))

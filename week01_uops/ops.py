@@ -18,7 +18,6 @@ from week01_uops.node import (
     Shape,
     Type,
     UOp,
-    make,
     memoized,
     toposort,
 )
@@ -131,9 +130,7 @@ ADD = Op("ADD", 1, (2, 2), _binary(signatures.number), interval=intervals.add, c
 MUL = Op(
     "MUL", 1, (2, 2), _binary(signatures.any_dtype), interval=intervals.multiply, commutes=True
 )
-MAX = Op(
-    "MAX", 1, (2, 2), _binary(signatures.any_dtype), interval=intervals.maximum, commutes=True
-)
+MAX = Op("MAX", 1, (2, 2), _binary(signatures.any_dtype), interval=intervals.maximum, commutes=True)
 FLOORDIV = Op("FLOORDIV", 1, (2, 2), _binary(signatures.integer), interval=intervals.quotient)
 FLOORMOD = Op("FLOORMOD", 1, (2, 2), _binary(signatures.integer), interval=intervals.remainder)
 CMPLT = Op("CMPLT", 1, (2, 2), _binary(signatures.number, bool_), interval=intervals.less)
@@ -162,9 +159,7 @@ ELEMENTWISE = UNARY | BINARY | {WHERE}
 OPS = frozenset({PARAM, CONST, CALL, RETURN}) | ELEMENTWISE
 
 
-def param(
-    slot: int, dtype: DType, shape: Shape = (), bounds: tuple[int, int] | None = None
-) -> UOp:
+def param(slot: int, dtype: DType, shape: Shape = (), bounds: tuple[int, int] | None = None) -> UOp:
     """PARAM `slot`: an input of the program, or of the CALL body that it stands in."""
     node: UOp = PARAM(arg=ParamArg(slot, dtype, shape, bounds))
     return node

@@ -123,9 +123,7 @@ class Pipeline:
     accepts: Dialect
     passes: tuple[Pass, ...] = field(default=())
 
-    def run(
-        self, program: UOp, observe: Sequence[Observer] = (), until: str | None = None
-    ) -> UOp:
+    def run(self, program: UOp, observe: Sequence[Observer] = (), until: str | None = None) -> UOp:
         """The program after all passes, or after the last one of level `until`.
 
         Each observer is told of every step, in order.

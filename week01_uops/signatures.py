@@ -5,7 +5,7 @@ Sources broadcast as in NumPy: shapes are aligned at the right, and an axis of s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from week01_uops.dtypes import DType, bool_, void
@@ -35,7 +35,7 @@ def floating(dtype: DType) -> bool:
     return dtype.is_float
 
 
-_NAMES = {
+_NAMES: Mapping[Allowed, str] = {
     any_dtype: "a value",
     number: "an integer or a float",
     integer: "an integer",

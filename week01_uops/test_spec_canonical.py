@@ -183,17 +183,55 @@ def test_non_finite_floats(judge):
 
 
 def test_floats_in_the_shortest_form(judge):
-    """Floats are printed in the shortest form that reads back as the same value of the dtype."""
+    """Floats have the fewest digits that read back as the same value of their dtype."""
     judge.canonical(
         """
         a = CONST : {"value": 0.1, "dtype": "float32"}
         b = CONST : {"value": 0.10000000149011612, "dtype": "float32"}
         c = CONST : {"value": 0.3333333333333333, "dtype": "float64"}
-        d = CONST : {"value": 0.333, "dtype": "float16"}
-        e = CONST : {"value": 0.5, "dtype": "bfloat16"}
-        f = CONST : {"value": 1e-9, "dtype": "float64"}
-        return a b c d e f
+        d = CONST : {"value": 0.0999755859375, "dtype": "float16"}
+        e = CONST : {"value": 65504, "dtype": "float16"}
+        f = CONST : {"value": 16777218, "dtype": "float32"}
+        g = CONST : {"value": 0.015625, "dtype": "float16"}
+        return a b c d e f g
+        """,
+        to="""
+        %0 = CONST : {"value": 0.1, "dtype": "float32"}
+        %1 = CONST : {"value": 0.3333333333333333, "dtype": "float64"}
+        %2 = CONST : {"value": 0.1, "dtype": "float16"}
+        %3 = CONST : {"value": 65500, "dtype": "float16"}
+        %4 = CONST : {"value": 16777218, "dtype": "float32"}
+        %5 = CONST : {"value": 0.01563, "dtype": "float16"}
+        return %0 %0 %1 %2 %3 %4 %5
+        """,
+    )
+
+
+def test_spelling_of_floats(judge):
+    """Floats are spelled plainly from 1e-6 to 1e21, and with an exponent beyond."""
+    judge.canonical(
         """
+        a = CONST : {"value": 2.0, "dtype": "float32"}
+        b = CONST : {"value": 1e-9, "dtype": "float64"}
+        c = CONST : {"value": 0.0000015, "dtype": "float64"}
+        d = CONST : {"value": 1e20, "dtype": "float64"}
+        e = CONST : {"value": 1.5e21, "dtype": "float64"}
+        f = CONST : {"value": -65.50, "dtype": "float64"}
+        g = CONST : {"value": -0.0, "dtype": "float64"}
+        h = CONST : {"value": 0, "dtype": "float64"}
+        return a b c d e f g h
+        """,
+        to="""
+        %0 = CONST : {"value": 2, "dtype": "float32"}
+        %1 = CONST : {"value": 1e-9, "dtype": "float64"}
+        %2 = CONST : {"value": 0.0000015, "dtype": "float64"}
+        %3 = CONST : {"value": 100000000000000000000, "dtype": "float64"}
+        %4 = CONST : {"value": 1.5e+21, "dtype": "float64"}
+        %5 = CONST : {"value": -65.5, "dtype": "float64"}
+        %6 = CONST : {"value": -0, "dtype": "float64"}
+        %7 = CONST : {"value": 0, "dtype": "float64"}
+        return %0 %1 %2 %3 %4 %5 %6 %7
+        """,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from week01_uops import compiler as week01
-from week01_uops.interface import Artifact, Target, Unsupported
+from week01_uops.interface import Artifact, Target, UnsupportedError
 from week01_uops.node import Op, UOp
 from week01_uops.ops import ELEMENTWISE
 from week01_uops.passes import Dialect, Observer, Pass, Pipeline, on_kernels
@@ -56,8 +56,6 @@ def loops(rows: Mapping[Op, Row], leaves: Dialect) -> Pass:
     return Pass("loops", "loop", on_kernels(lower_with(rows)), leaves, about)
 
 
-
-
 def indices(rules: Rules, leaves: Dialect) -> Pass:
     """The pass that simplifies kernel bodies by a rule table."""
 
@@ -82,11 +80,11 @@ COMPILER = week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR}).i
 )
 
 
-
 class Renderer(Protocol):
     """From a program at kernel level to text; `checked` builds report indices out of range."""
 
-    def __call__(self, program: UOp, *, checked: bool = False) -> str: ...
+    def __call__(self, program: UOp, *, checked: bool = False) -> str:
+        """The text."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +113,13 @@ class Reference:
         """The source of one translation unit; `checked` for the debug build."""
         if target not in self.renderers:
             known = ", ".join(self.renderers) or "none"
-            raise Unsupported(f"{self.pipeline.name} compiles to {known}, not to {target}")
+            raise UnsupportedError(f"{self.pipeline.name} compiles to {known}, not to {target}")
         lowered = self.pipeline.run(program, observe)
         return Artifact(self.renderers[target](lowered, checked=checked), target)
 
     def grad(self, program: UOp, wrt: Sequence[int]) -> UOp:
         """Not before week 9."""
-        raise Unsupported(f"{self.pipeline.name} has no derivatives; they come in week 9")
+        raise UnsupportedError(f"{self.pipeline.name} has no derivatives; they come in week 9")
 
 
 REFERENCE = Reference(COMPILER, {"c": render_c})

@@ -87,7 +87,9 @@ def _index(src: tuple[UOp, ...], arg: None) -> Type:
     indices = src[1:]
     if len(indices) > len(shape):
         raise ProgramError(
-            "E405", f"expected at most {len(shape)} indices for {list(shape)}, got {len(indices)}", src
+            "E405",
+            f"expected at most {len(shape)} indices for {list(shape)}, got {len(indices)}",
+            src,
         )
     kept: list[int] = []
     for item in indices:
@@ -140,7 +142,8 @@ def _expect_same_dtype(place: UOp, value: UOp) -> None:
 def _store(src: tuple[UOp, ...], arg: None) -> Type:
     place, value = src[:2]
     if not expect_place(place).writable:
-        raise ProgramError("E414", "expected a writable place, not one behind EXPAND or PAD", (place,))
+        said = "expected a writable place, not one behind EXPAND or PAD"
+        raise ProgramError("E414", said, (place,))
     expect_value(value)
     _expect_same_dtype(place, value)
     if place.shape != value.shape:

@@ -25,7 +25,7 @@ from projects.uopc.show import Printer
 from projects.uopc.weeks import LATEST, WEEKS, Week
 from week01_uops.errors import CompilerError, ProgramError
 from week01_uops.interchange import ReadErrors, read, to_json, write
-from week01_uops.interface import Target, Unsupported
+from week01_uops.interface import Target, UnsupportedError
 from week01_uops.node import UOp
 from week01_uops.passes import Observer, verifier
 from week02_render.places import OutOfBoundsError
@@ -36,7 +36,7 @@ from week04_fusion.evaluate import evaluate
 
 F = TypeVar("F", bound=Callable[..., Any])
 EXPECTED = (
-    *(CompilerError, Unsupported, GraphError, InputError),
+    *(CompilerError, UnsupportedError, GraphError, InputError),
     *(BuildError, CheckError, SanitizerError, OutOfBoundsError),
     *(ValueError, TypeError),
 )
@@ -255,7 +255,7 @@ def compiled(
         lowered = week.pipeline.run(program, observers, until=ir)
         return "\n".join(["uops 1", *Printer().lines(lowered), ""])
     if target not in get_args(Target):
-        raise Unsupported(f"expected a target ({', '.join(get_args(Target))}), got {target}")
+        raise UnsupportedError(f"expected a target ({', '.join(get_args(Target))}), got {target}")
     return week.reference.compile(program, target, observers, checked=sanitize).source  # type: ignore[arg-type]
 
 

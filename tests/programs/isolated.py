@@ -1,4 +1,4 @@
-"""Run a function in a forked child, so that a crash of compiled code is a failure like any other."""
+"""Run a function in a forked child: a crash of compiled code is a failure like any other."""
 
 import os
 import pickle

@@ -49,12 +49,12 @@ def test_every_rule_has_programs():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rule_keeps_the_meaning(name):
-    assert all([check_rule(GATES, name, case) for case in PROGRAMS[name]])
+    assert all(check_rule(GATES, name, case) for case in PROGRAMS[name])
 
 
 @pytest.mark.parametrize("case", DECLINED)
 def test_gates_that_say_something_stay(case):
-    assert not any([check_rule(GATES, rule.name, case) for rule in GATES])
+    assert not any(check_rule(GATES, rule.name, case) for rule in GATES)
 
 
 def test_conjuncts():

@@ -8,7 +8,7 @@ import pytest
 from week01_uops.dtypes import int64
 from week01_uops.node import UOp, const
 from week01_uops.ops import ADD, FLOORDIV, FLOORMOD, MUL, param, program
-from week02_render.lower import Lowering
+from week02_render.lower import Element, Lowering
 from week02_render.ops import RANGE
 from week03_loops.compiler import ROWS
 from week03_loops.movement import INDEX_MAPS, axis_groups, flatten, unflatten
@@ -67,8 +67,6 @@ def test_groups_cover_all_axes_and_hold_equal_counts(a, b):
 
 def divisions(value: UOp) -> int:
     state = Lowering(ROWS)
-    from week02_render.lower import Element
-
     element = state.element(Element(value, state.ranges(value.shape)))
     return sum(n.op in (FLOORDIV, FLOORMOD) for n in element.toposort())
 

@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 
 from week01_uops.dtypes import float32, int64
-from week01_uops.interchange import write
+from week01_uops.interchange import read, write
 from week01_uops.node import UOp
 from week01_uops.ops import ADD, CALL, EXP2, MAX, MUL, NEG, RECIP, param, program
 from week01_uops.passes import Step, verifier
 from week01_uops.rewrite import Trace
 from week02_render.ops import STORE, loop
+from week03_loops.library import arange
 from week03_loops.ops import REDUCE, expand, permute, reduce, reshape
 from week04_fusion.compiler import COMPILER
 from week04_fusion.demand import demand
 from week04_fusion.evaluate import evaluate
 from week04_fusion.fuse import FUSION, fuse
-from week04_fusion.ops import STAGE
+from week04_fusion.ops import OPS, STAGE
 from week04_fusion.stage import stage_all, store_stages
 from week04_fusion.work import constants, work_of
 
@@ -138,8 +139,6 @@ def test_work_counts_down_to_the_stages_that_stay():
 
 
 def test_an_arange_is_no_work():
-    from week03_loops.library import arange
-
     positions = arange(40, int64)
     order = stage_all(program(positions), Trace()).toposort()
     assert any(n.op is REDUCE for n in order)
@@ -161,9 +160,6 @@ e = EXP2 v
 s = STAGE e r
 return s
 """
-    from week01_uops.interchange import read
-    from week04_fusion.ops import OPS
-
     before = read(text, ops=OPS)
     stored = store_stages(before, Trace())
     assert not any(n.op is STAGE for n in stored.toposort())

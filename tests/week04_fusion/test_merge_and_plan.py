@@ -8,7 +8,7 @@ from week01_uops.node import UOp, make
 from week01_uops.ops import ADD, CALL, EXP2, MAX, MUL, NEG, param, program
 from week01_uops.rewrite import Trace
 from week02_render.compiler import REFERENCE as WEEK02
-from week02_render.ops import ALLOC, STORE, WORKSPACE, AllocArg
+from week02_render.ops import AFTER, ALLOC, STORE, WORKSPACE, AllocArg
 from week02_render.runtime import load
 from week03_loops.ops import permute, reduce, reshape
 from week04_fusion.compiler import COMPILER, REFERENCE
@@ -142,8 +142,6 @@ def test_reused_memory_waits_for_its_last_users():
 
 def test_week_two_gives_each_temporary_memory_of_its_own():
     place = make(ALLOC, (), AllocArg(0, float32, (32, 24)))
-    from week02_render.ops import AFTER
-
     kept = make(AFTER, (place, STORE(place, EXP2(X))))
     whole = program(ADD(kept, kept))
     got = load(WEEK02.compile(whole, "c"), whole).run([np.zeros((32, 24), np.float32)])
