@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NoReturn
-
 from week01_uops.calls import inline
-from week01_uops.interface import Target, UnsupportedError
-from week01_uops.node import UOp
 from week01_uops.ops import CALL, OPS
 from week01_uops.passes import Dialect, Pass, Pipeline, rules_pass
+from week01_uops.reference import Reference
 from week01_uops.simplify import SIMPLIFY
 
 DIALECT = Dialect("week01", OPS)
@@ -21,26 +16,4 @@ SIMPLIFIED = rules_pass("simplify", "tensor", SIMPLIFY, INLINED, "fold, cancel a
 
 COMPILER = Pipeline("week01", DIALECT, (INLINE, SIMPLIFIED))
 
-
-@dataclass(frozen=True)
-class Reference:
-    """The stable interface over a pipeline that makes no source."""
-
-    pipeline: Pipeline
-
-    def simplify(self, program: UOp) -> UOp:
-        """An equal program, simpler."""
-        return self.pipeline.run(program)
-
-    def compile(self, program: UOp, target: Target) -> NoReturn:
-        """Not before week 2."""
-        raise UnsupportedError(
-            f"{self.pipeline.name} compiles to no {target}; that comes in week 2"
-        )
-
-    def grad(self, program: UOp, wrt: Sequence[int]) -> NoReturn:
-        """Not before week 9."""
-        raise UnsupportedError(f"{self.pipeline.name} has no derivatives; they come in week 9")
-
-
-REFERENCE = Reference(COMPILER)
+REFERENCE = Reference(COMPILER, {})

@@ -97,7 +97,7 @@ def _steps(scope: Scope, nodes: Sequence[UOp]) -> Iterator[Task]:
 
 
 def elementwise(function: Callable[..., Array]) -> Meaning:
-    """The meaning of an op that computes each element from the sources' elements."""
+    """The meaning of an op that computes each element from the sources' elements and dtype."""
     return lambda scope, node: function(node.src[-1].dtype, *scope.operands(node))
 
 

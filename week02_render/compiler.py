@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
 
 from week01_uops import compiler as week01
-from week01_uops.interface import Artifact, Target, UnsupportedError
 from week01_uops.node import Op, UOp
 from week01_uops.ops import ELEMENTWISE
-from week01_uops.passes import Dialect, Observer, Pass, Pipeline, on_kernels
+from week01_uops.passes import Dialect, Pass, on_kernels
+from week01_uops.reference import Reference
 from week01_uops.rewrite import Rules, Trace, rewrite
 from week01_uops.simplify import SIMPLIFY
 from week02_render.contract import keep_products
@@ -78,48 +76,5 @@ COMPILER = week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR}).i
     LINEARIZE,
     after="simplify",
 )
-
-
-class Renderer(Protocol):
-    """From a program at kernel level to text; `checked` builds report indices out of range."""
-
-    def __call__(self, program: UOp, *, checked: bool = False) -> str:
-        """The text."""
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The stable interface over a pipeline and its renderers."""
-
-    pipeline: Pipeline
-    renderers: Mapping[Target, Renderer]
-
-    def simplify(self, program: UOp) -> UOp:
-        """An equal program, simpler, at tensor level."""
-        last = self.pipeline.index("simplify")
-        short = Pipeline(
-            self.pipeline.name, self.pipeline.accepts, self.pipeline.passes[: last + 1]
-        )
-        return short.run(program)
-
-    def compile(
-        self,
-        program: UOp,
-        target: Target = "c",
-        observe: Sequence[Observer] = (),
-        *,
-        checked: bool = False,
-    ) -> Artifact:
-        """The source of one translation unit; `checked` for the debug build."""
-        if target not in self.renderers:
-            known = ", ".join(self.renderers) or "none"
-            raise UnsupportedError(f"{self.pipeline.name} compiles to {known}, not to {target}")
-        lowered = self.pipeline.run(program, observe)
-        return Artifact(self.renderers[target](lowered, checked=checked), target)
-
-    def grad(self, program: UOp, wrt: Sequence[int]) -> UOp:
-        """Not before week 9."""
-        raise UnsupportedError(f"{self.pipeline.name} has no derivatives; they come in week 9")
-
 
 REFERENCE = Reference(COMPILER, {"c": render_c})

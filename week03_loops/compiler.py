@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from week01_uops.node import Op, UOp
 from week01_uops.passes import Dialect, Pass, on_kernels, rules_pass
+from week01_uops.reference import Reference
 from week01_uops.rewrite import rewrite
 from week01_uops.simplify import SIMPLIFY
 from week02_render import compiler as week02
@@ -71,4 +72,4 @@ def is_index_arithmetic(node: UOp) -> bool:
     return all(n.op is not REDUCE for n in rewrite(element, RULES_OF_LOOPS).toposort())
 
 
-REFERENCE = week02.Reference(COMPILER, {"c": render_c})
+REFERENCE = Reference(COMPILER, {"c": render_c})

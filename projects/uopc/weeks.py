@@ -10,6 +10,7 @@ from week01_uops import compiler as week01
 from week01_uops import ops as week01_ops
 from week01_uops.node import Op
 from week01_uops.passes import Pipeline
+from week01_uops.reference import Reference
 from week02_render import compiler as week02
 from week02_render import ops as week02_ops
 from week03_loops import compiler as week03
@@ -25,12 +26,12 @@ class Week:
     number: int
     ops: frozenset[Op]
     pipeline: Pipeline
-    reference: week02.Reference
+    reference: Reference
 
 
 WEEKS: Mapping[int, Week] = MappingProxyType(
     {
-        1: Week(1, week01_ops.OPS, week01.COMPILER, week02.Reference(week01.COMPILER, {})),
+        1: Week(1, week01_ops.OPS, week01.COMPILER, week01.REFERENCE),
         2: Week(2, week02_ops.OPS, week02.COMPILER, week02.REFERENCE),
         3: Week(3, week03_ops.OPS, week03.COMPILER, week03.REFERENCE),
         4: Week(4, week04_ops.OPS, week04.COMPILER, week04.REFERENCE),
