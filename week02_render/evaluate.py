@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from week01_uops import evaluate as week01
+from week01_uops import numerics
 from week01_uops.errors import ProgramError
 from week01_uops.evaluate import Inputs, Meaning, State, checked, run
-from week01_uops.node import Op, UOp, toposort
+from week01_uops.node import CONST, Op, UOp, toposort
 from week01_uops.numerics import Array
+from week01_uops.ops import PARAM
 from week02_render import ops
 from week02_render.carried import Loop, width
 from week02_render.nests import accesses, base_of
@@ -29,6 +31,14 @@ from week02_render.places import (
 from week02_render.scopes import LoopScope, Memory
 
 Result = TypeVar("Result")
+
+
+def _const(scope: LoopScope, node: UOp) -> Any:  # noqa: ANN401
+    return scope.lift(numerics.constant(node.arg.value, node.dtype), 0)
+
+
+def _param(scope: LoopScope, node: UOp) -> Any:  # noqa: ANN401
+    return scope.lift(scope.arguments[node.arg.slot], scope.outer)
 
 
 def _alloc(scope: LoopScope, node: UOp) -> Place:
@@ -139,13 +149,15 @@ def _linear(scope: LoopScope, node: UOp) -> None:
 
 def _stored(find: str) -> Meaning:
     def meaning(scope: LoopScope, node: UOp) -> Any:  # noqa: ANN401
-        return scope._lift(getattr(scope.memory, find)(node), 0)
+        return scope.lift(getattr(scope.memory, find)(node), 0)
 
     return meaning
 
 
 MEANING: Mapping[Op, Meaning] = {
     **week01.MEANING,
+    CONST: _const,
+    PARAM: _param,
     ops.BUFFER: _stored("buffer"),
     ops.OUTPUT: _stored("output"),
     ops.WORKSPACE: _stored("workspace"),

@@ -76,6 +76,7 @@ class LoopScope(Scope):
         memory: storage shared by all scopes.
         body: the program or CALL body that it belongs to.
         active: which iterations are carried out, one axis for each lane.
+        outer: the number of lanes of the arguments.
         lanes: the number of open loops, which is the number of axes in front of each value.
         parent: the scope around this loop; None for a program and for a CALL's body.
         start: the first iteration of this loop that the scope stands for.
@@ -94,7 +95,7 @@ class LoopScope(Scope):
         self.memory = memory
         self.body = body
         self.active = active
-        self.lanes = active.ndim
+        self.lanes = self.outer = active.ndim
         self.parent: LoopScope | None = None
         self.start = 0
         self.watched: frozenset[UOp] = frozenset()
@@ -112,6 +113,7 @@ class LoopScope(Scope):
         """A scope that knows what this one knows, and keeps all that is computed in it."""
         inner = LoopScope(self.table, self.arguments, self.memory, self.body, active)
         inner.parent = self
+        inner.outer = self.outer
         return inner
 
     def open(self, counter: UOp, start: int, count: int) -> LoopScope:
@@ -163,12 +165,12 @@ class LoopScope(Scope):
         scope: LoopScope | None = self
         while scope is not None:
             if node in scope.values:
-                return self._lift(scope.values[node], scope.lanes)
+                return self.lift(scope.values[node], scope.lanes)
             scope = scope.parent
         raise CompilerError(f"expected {node!r} to be computed before it is used")
 
-    def _lift(self, found: Any, lanes: int) -> Any:  # noqa: ANN401
-        """Axes of size 1 for the loops opened since."""
+    def lift(self, found: Any, lanes: int) -> Any:  # noqa: ANN401
+        """What was found where fewer loops were open, with axes of size 1 for the others."""
         if lanes == self.lanes or found is None:
             return found
         shape = (*found.shape[:lanes], *(1,) * (self.lanes - lanes), *found.shape[lanes:])

@@ -235,6 +235,17 @@ def test_a_kernel_called_in_a_loop_runs_once_for_each_iteration():
     assert stored(out, END(call, i)).tolist() == [5, 6, 7, 8]
 
 
+def test_a_kernel_called_in_a_loop_has_constants_inputs_and_loops_of_its_own():
+    x, out, i = param(0, int64, (3, 2)), output(int64, 3, 2), loop(0, 3)
+    target, row, j = param(0, int64, (3, 2)), param(1, int64), loop(1, 2)
+    place = index(target, row, j)
+    value = ADD(load(index(param(2, int64, (3, 2)), row, number(1))), j)
+    body = END(STORE(place, ADD(value, load(index(param(3, int64, (2,)), j)))), j)
+    call = CALL(body, out, i, x, LOAD(INDEX(x, number(0))))
+    got = stored(out, END(call, i), [np.array([[1, 2], [3, 4], [5, 6]])])
+    assert got.tolist() == [[3, 5], [5, 7], [7, 9]]
+
+
 def test_an_alloc_is_new_in_every_call():
     out = output(int64, 2)
     target, held = param(0, int64, (2,)), register(int64)
@@ -277,6 +288,8 @@ def test_a_linear_is_carried_out_as_it_stands():
         10
     ]  # constants may be left out
     assert linear_result(GOOD.replace("init i", "i init")) == [4]  # started over every time
+    late = GOOD.replace("out x init i", "init i x out").replace("zero acc", "acc zero")
+    assert linear_result(late) == [10]
 
 
 @pytest.mark.parametrize(
