@@ -87,7 +87,8 @@ def values_of(param: UOp, every: bool = True) -> np.ndarray:
         return np.array([*TELLING, *[-value for value in TELLING], float("nan")])
     if dtype.is_float:
         bits = np.arange(1 << dtype.bits, dtype=f"u{dtype.bits // 8}")
-        return bits.view(dtype.numpy).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            return bits.view(dtype.numpy).astype(np.float64)
     low, high = param.interval
     return np.arange(low, high + 1)
 
