@@ -11,6 +11,7 @@ over tinygrad's, the median over the rounds: below 1, this compiler is faster. R
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import statistics
 import time
@@ -49,9 +50,12 @@ def tinygrad(*, optimize: bool) -> Contender | str:
     """
     os.environ.setdefault("DEV", "CPU")
     try:
-        from tinygrad import Device, codegen, helpers, schedule  # noqa: PLC0415 - an optional package
-
-        renderer = Device["CPU"].renderer
+        tiny = importlib.import_module("tinygrad")
+        codegen, helpers, schedule = (
+            importlib.import_module(f"tinygrad.{name}")
+            for name in ("codegen", "helpers", "schedule")
+        )
+        renderer = tiny.Device["CPU"].renderer
     except ImportError as error:
         return f"tinygrad is not installed ({error})"
     except Exception as error:  # it raises what it likes where it finds no clang
@@ -72,7 +76,7 @@ def tinygrad(*, optimize: bool) -> Contender | str:
 
 def tiny_block() -> Any:  # noqa: ANN401 - a tinygrad Tensor
     """The block in tinygrad's Tensors, over the same arrays."""
-    from tinygrad import Tensor  # noqa: PLC0415 - an optional package
+    Tensor = importlib.import_module("tinygrad").Tensor  # noqa: N806 - a class
 
     x = Tensor.empty(BATCH, LENGTH, WIDTH)
     cosine, sine = (Tensor.empty(LENGTH, WIDTH // HEADS // 2) for _ in range(2))

@@ -129,7 +129,7 @@ WRONG = {
         "E401",
         "CAST one",
     ),
-    "names": ("c = NEG q", "E201", "q is not defined"),
+    "names": ("c = NEG q", "E201", "got q"),
     "ops": ("c = RELU a", "E301", "RELU"),
 }
 
