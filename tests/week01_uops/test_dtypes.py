@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.week01_uops.meaning import FLOAT8, INT4, UINT4
+from tests.week01_uops.meaning import FLOAT8, INT4, UINT4, values_of
 from week01_uops.dtypes import (
     ALL,
     BY_NAME,
