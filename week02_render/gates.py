@@ -43,9 +43,9 @@ def _repeated(node: UOp, g: UOp, h: UOp, z: UOp) -> UOp | None:
 GATES = Rules(
     "gates",
     (
-        Rule("gate-decided", any_of({LOAD}, p, g, x), _decided, proof="evaluator"),
+        Rule("gate_decided", any_of({LOAD}, p, g, x), _decided, proof="evaluator"),
         Rule(
-            "gate-repeated",
+            "gate_repeated",
             any_of({WHERE}, g, any_of({LOAD}, p, h, x), z),
             _repeated,
             proof="evaluator",

@@ -144,12 +144,12 @@ COUNTING = Rules(
     "counting",
     (
         Rule(
-            "count-gated",
+            "count_gated",
             any_of({REDUCE}, any_of({WHERE}, condition, c, z)).with_more(),
             _gated,
             proof="evaluator",
         ),
-        Rule("count-cast", any_of({REDUCE}, CAST(condition)).with_more(), _cast, proof="evaluator"),
-        Rule("sum-of-one", any_of({REDUCE}, x).with_more(), _repeated, proof="evaluator"),
+        Rule("count_cast", any_of({REDUCE}, CAST(condition)).with_more(), _cast, proof="evaluator"),
+        Rule("sum_of_one", any_of({REDUCE}, x).with_more(), _repeated, proof="evaluator"),
     ),
 )

@@ -65,23 +65,23 @@ def _flip_twice(node: UOp, x: UOp) -> UOp:
 MOVEMENT_RULES = Rules(
     "movement",
     (
-        Rule("move-nothing", any_of(MOVEMENT, x), _no_move, proof="evaluator"),
-        Rule("reduce-nothing", any_of({REDUCE}, x), _no_reduction, proof="evaluator"),
+        Rule("move_nothing", any_of(MOVEMENT, x), _no_move, proof="evaluator"),
+        Rule("reduce_nothing", any_of({REDUCE}, x), _no_reduction, proof="evaluator"),
         Rule(
-            "reshape-reshape",
+            "reshape_reshape",
             RESHAPE(RESHAPE(x)),
             lambda node, x: reshape(x, node.shape),
             proof="evaluator",
         ),
         Rule(
-            "expand-expand",
+            "expand_expand",
             EXPAND(EXPAND(x)),
             lambda node, x: make(EXPAND, (x,), node.arg),
             proof="evaluator",
         ),
-        Rule("permute-permute", PERMUTE(PERMUTE(x)), _permute_twice, proof="evaluator"),
-        Rule("shrink-shrink", SHRINK(SHRINK(x)), _shrink_twice, proof="evaluator"),
-        Rule("pad-pad", PAD(PAD(x)), _pad_twice, proof="evaluator"),
-        Rule("flip-flip", FLIP(FLIP(x)), _flip_twice, proof="evaluator"),
+        Rule("permute_permute", PERMUTE(PERMUTE(x)), _permute_twice, proof="evaluator"),
+        Rule("shrink_shrink", SHRINK(SHRINK(x)), _shrink_twice, proof="evaluator"),
+        Rule("pad_pad", PAD(PAD(x)), _pad_twice, proof="evaluator"),
+        Rule("flip_flip", FLIP(FLIP(x)), _flip_twice, proof="evaluator"),
     ),
 )

@@ -27,11 +27,11 @@ def gated(gate, other=ZERO):
 
 
 PROGRAMS = {
-    "gate-decided": [
+    "gate_decided": [
         filled(gated(MUL(INSIDE, EARLY), LOAD(INDEX(X, const(0, I.dtype)), TRUE, ZERO))),
         filled(gated(FALSE, const(3.0, float32))),
     ],
-    "gate-repeated": [
+    "gate_repeated": [
         filled(WHERE(INSIDE, gated(INSIDE), ZERO)),
         filled(WHERE(EARLY, gated(MUL(EARLY, INSIDE)), ZERO)),
     ],

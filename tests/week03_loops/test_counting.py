@@ -42,11 +42,11 @@ def gated(number: UOp, *ranges: UOp):
 
 
 PROGRAMS = {
-    "count-gated": lambda: (
+    "count_gated": lambda: (
         gated(const(3, int64), R) + gated(const(1.0, float32), R) + gated(const(-7, int8), Q, R)
     ),
-    "count-cast": lambda: [filled(total(CAST(gate, arg=int64), R)) for gate in gates()],
-    "sum-of-one": lambda: [filled(total(ADD(I, 1), R)), filled(total(ADD(I, Q), Q, R))],
+    "count_cast": lambda: [filled(total(CAST(gate, arg=int64), R)) for gate in gates()],
+    "sum_of_one": lambda: [filled(total(ADD(I, 1), R)), filled(total(ADD(I, Q), Q, R))],
 }
 
 
@@ -93,4 +93,4 @@ def test_parameters_bound_too():
     """A limit that is an input, with a declared range, counts as well as a constant."""
     limit = param(0, int64, (), (0, 9))
     value = WHERE(CMPLT(R, ADD(limit, I)), 1, const(0, int64))
-    assert check_rule(COUNTING, "count-gated", filled(total(value, R)))
+    assert check_rule(COUNTING, "count_gated", filled(total(value, R)))

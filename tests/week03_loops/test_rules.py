@@ -50,18 +50,18 @@ def shrunk_twice():
 
 
 PROGRAMS = {
-    "move-nothing": nothing_moved,
-    "reduce-nothing": lambda: [REDUCE(value((2, 3)), arg=ReduceArg(ADD, 0))],
-    "reshape-reshape": lambda: [
+    "move_nothing": nothing_moved,
+    "reduce_nothing": lambda: [REDUCE(value((2, 3)), arg=ReduceArg(ADD, 0))],
+    "reshape_reshape": lambda: [
         RESHAPE(RESHAPE(value((2, 6)), arg=a), arg=b)
         for a in ((12,), (3, 4), (2, 6, 1))
         for b in ((4, 3), (2, 3, 2), (2, 6))
     ],
-    "expand-expand": lambda: [EXPAND(EXPAND(value((1, 3)), arg=(1, 3)), arg=(4, 2, 3))],
-    "permute-permute": permuted_twice,
-    "shrink-shrink": shrunk_twice,
-    "pad-pad": padded_twice,
-    "flip-flip": flipped_twice,
+    "expand_expand": lambda: [EXPAND(EXPAND(value((1, 3)), arg=(1, 3)), arg=(4, 2, 3))],
+    "permute_permute": permuted_twice,
+    "shrink_shrink": shrunk_twice,
+    "pad_pad": padded_twice,
+    "flip_flip": flipped_twice,
 }
 
 
