@@ -13,6 +13,7 @@ from grader.sandbox import Limits
 from grader.subject import Answer, Subject
 from grader.verdict import Difference, Evidence, SpecFailure, Verdict, excerpt
 from grader.weeks import read
+from week01_uops.evaluate import State
 from week01_uops.interchange import ReadErrors
 from week01_uops.node import UOp
 from week01_uops.ops import parameters
@@ -98,10 +99,17 @@ class Case:
             name = type(error).__name__
             self.fail(Verdict.GRADER, f"the oracle cannot evaluate the program: {name}: {error}")
 
-    def outputs(self, result: UOp, inputs: Inputs, want: Expected, what: str) -> tuple[Array, ...]:
+    def outputs(
+        self,
+        result: UOp,
+        inputs: Inputs,
+        want: Expected,
+        what: str,
+        state: State | None = None,
+    ) -> tuple[Array, ...]:
         """The outputs of a program that the compiler under judgement made."""
         try:
-            return oracle.run(result, inputs)
+            return oracle.run(result, inputs, state=state)
         except Exception as error:  # it reads out of range, say, and the test's program does not
             self.evidence.inputs, self.evidence.expected = inputs, want.values
             self.fail(Verdict.WRONG, f"the program that {what} printed cannot be run: {error}")

@@ -1,11 +1,7 @@
 """Conformance programs: files that declare their own outcome in comments.
 
-# expect: values                    or the code of an error, and the line it is on: E301 7
-# week: 1                           the first week whose compilers must know it
-# tolerance: 2 ulp                  of float outputs; exact without it
-# input 0: [1, -2]                  the array of a PARAM slot
-# type 0: ["int32", [2]]            dtype and shape of an output
-# output 0: [1, null]               its elements; null where any value is right
+`grader/conformance/README.md` has the keys. Declared values are held against the oracle first:
+where the two disagree, the fault is ours and the report says so.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +22,11 @@ from grader.draws import Array, Inputs
 from grader.oracle import Expected
 from grader.verdict import Verdict
 from week01_uops.dtypes import BY_NAME, DType
+from week01_uops.evaluate import State
 from week01_uops.node import UOp
 
-_DECLARATION = re.compile(r"^#\s*(expect|week|tolerance|(?:input|type|output) \d+):\s*(.*?)\s*$")
+_DECLARATION = re.compile(r"^# (expect|at|week|tolerance|call|(?:input|type|output) \d+): (.*)$")
+_NUMBERED = re.compile(r"(input|type|output) (\d+)")
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -36,57 +34,75 @@ class DeclarationError(Exception):
     """A conformance file does not say what it expects, or not in the form above."""
 
 
+Pairs = list[tuple[str, str]]
+
+
 @dataclass(frozen=True)
 class Declared:
-    """What a file expects.
-
-    Attributes:
-        expect: "values", or an error's code.
-        line: of the error, where it is said.
-    """
+    """What a file expects: errors by code and line, or the values of each call."""
 
     text: bytes
-    expect: str
-    line: int | None
-    week: int
+    errors: tuple[tuple[str, int], ...]
     ulps: float
-    found: Mapping[str, str]
+    calls: tuple[Mapping[str, str], ...]
 
-    def numbered(self, kind: str) -> dict[int, Any]:
-        """The declarations `kind K: JSON` by K."""
-        wanted = re.compile(rf"{kind} (\d+)")
-        matches = ((wanted.fullmatch(key), value) for key, value in self.found.items())
-        return {int(match[1]): json.loads(value) for match, value in matches if match}
+    def inputs(self, program: UOp) -> list[Inputs]:
+        """The inputs of each call as arrays."""
+        return [draws.given(program, _numbered(call, "input"))[0] for call in self.calls]
 
-    def inputs(self, program: UOp) -> Inputs:
-        """The declared inputs as arrays."""
-        plain = {slot: _numbers(value) for slot, value in self.numbered("input").items()}
-        return draws.given(program, plain)[0]
+    def expected(self) -> list[Expected]:
+        """The outputs of each call, and how far off each element may be."""
+        return [self._expected(call) for call in self.calls]
 
-    def expected(self) -> Expected:
-        """The declared outputs, and how far off each element may be."""
-        outputs, types = self.numbered("output"), self.numbered("type")
-        if sorted(outputs) != sorted(types) or sorted(outputs) != list(range(len(outputs))):
+    def _expected(self, call: Mapping[str, str]) -> Expected:
+        outputs, types = _numbered(call, "output"), _numbered(call, "type")
+        if not outputs or sorted(outputs) != sorted(types):
             raise DeclarationError("expected a type and an output for 0, 1, …")
-        pairs = [_output(outputs[n], types[n], self.ulps) for n in range(len(outputs))]
+        pairs = [_output(outputs[n], types[n], self.ulps) for n in sorted(outputs)]
         return Expected(tuple(v for v, _ in pairs), tuple(a for _, a in pairs))
 
 
 def read_declared(path: Path) -> Declared:
     """The declarations of a file; a DeclarationError says what is wrong with them."""
     data = path.read_bytes()
-    found: dict[str, str] = {}
-    for row in data.decode("utf-8", "replace").splitlines():
-        if match := _DECLARATION.match(row):
-            found[match[1]] = match[2]
-    if "expect" not in found or "week" not in found:
-        raise DeclarationError(f"{path}: expected comments `# expect: …` and `# week: …`")
-    expect, _, line = found["expect"].partition(" ")
-    ulps = re.fullmatch(r"([\d.]+) ulp", found.get("tolerance", "0 ulp"))
-    if ulps is None:
-        raise DeclarationError(f"{path}: expected `# tolerance: N ulp`")
-    number = int(found["week"])
-    return Declared(data, expect, int(line) if line else None, number, float(ulps[1]), found)
+    rows = data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+    found = [(m[1], m[2]) for row in rows if (m := _DECLARATION.match(row))]
+    expects = [value for key, value in found if key == "expect"]
+    if not expects:
+        raise DeclarationError("expected a comment `# expect: …`")
+    tolerance = re.fullmatch(r"([\d.]+) ulp", dict(found).get("tolerance", "0 ulp"))
+    if tolerance is None:
+        raise DeclarationError("expected `# tolerance: N ulp`")
+    errors = () if expects == ["values"] else _errors(found)
+    return Declared(data, errors, float(tolerance[1]), tuple(_calls(found)))
+
+
+def _errors(found: Pairs) -> tuple[tuple[str, int], ...]:
+    codes = [re.fullmatch(r"error (E\d{3})", value) for key, value in found if key == "expect"]
+    places = [re.fullmatch(r"(\d+):\d+", value) for key, value in found if key == "at"]
+    if len(codes) != len(places):
+        raise DeclarationError("expected as many `at` as `expect: error`")
+    pairs = [(c[1], int(p[1])) for c, p in zip(codes, places, strict=True) if c and p]
+    if len(pairs) != len(codes):
+        raise DeclarationError("expected `expect: error CODE` and `at: LINE:COL`")
+    return tuple(pairs)
+
+
+def _calls(found: Pairs) -> list[Mapping[str, str]]:
+    """The numbered declarations of each call; those not given again stay."""
+    calls: list[dict[str, str]] = [{}]
+    for key, value in found:
+        if key == "call":
+            calls.append(dict(calls[-1]))
+        elif _NUMBERED.fullmatch(key):
+            calls[-1][key] = value
+    return list(calls)
+
+
+def _numbered(call: Mapping[str, str], kind: str) -> dict[int, Any]:
+    matches = ((_NUMBERED.fullmatch(key), value) for key, value in call.items())
+    wanted = {int(m[2]): json.loads(value) for m, value in matches if m and m[1] == kind}
+    return wanted if kind == "type" else {k: _numbers(v) for k, v in wanted.items()}
 
 
 def _numbers(value: Any) -> Any:  # noqa: ANN401 - JSON
@@ -98,17 +114,19 @@ def _numbers(value: Any) -> Any:  # noqa: ANN401 - JSON
 def _output(value: Any, declared: Any, ulps: float) -> tuple[Array, Array]:  # noqa: ANN401 - JSON
     name, shape = declared
     dtype = BY_NAME[name]
-    flat = [_numbers(item) for item in _flatten(value)]
+    flat = list(_flatten(value))
     opened = np.array([item is None for item in flat], bool).reshape(shape)
     kind = np.float64 if dtype.is_float else dtype.numpy
     exact = np.array([0 if item is None else item for item in flat], kind).reshape(shape)
     return exact.astype(dtype.numpy), np.where(opened, np.nan, _allowed(exact, dtype, ulps))
 
 
-def _flatten(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
-    if not isinstance(value, list):
-        return [value]
-    return [item for part in value for item in _flatten(part)]
+def _flatten(value: Any) -> Iterable[Any]:  # noqa: ANN401 - JSON
+    if isinstance(value, list):
+        for part in value:
+            yield from _flatten(part)
+    else:
+        yield value
 
 
 def _allowed(exact: Array, dtype: DType, ulps: float) -> Array:
@@ -127,13 +145,12 @@ def conforms(case: Case, path: Path) -> None:
     """The compiler does with the file's program what the file declares."""
     try:
         declared = read_declared(path)
-        if declared.expect == "values":
+        if not declared.errors:
             _values(case, declared)
             return
-    except (DeclarationError, ValueError, KeyError) as error:
+    except (DeclarationError, ValueError, KeyError, OSError) as error:
         case.fail(Verdict.GRADER, f"{path.name} is no conformance program: {error}")
-    verb = simplify_checks.SIMPLIFY
-    simplify_checks.rejects(case, declared.text, declared.expect, declared.line, verb)
+    simplify_checks.rejects_all(case, declared.text, declared.errors)
 
 
 def _values(case: Case, declared: Declared) -> None:
@@ -143,20 +160,25 @@ def _values(case: Case, declared: Declared) -> None:
     _expect_oracle(case, program, inputs, want)
     result = case.result(simplify_checks.SIMPLIFY, text)
     simplify_checks.same_interface(case, program, result)
-    case.same(program, inputs, want, case.outputs(result, inputs, want, "simplify"), "simplify")
+    state: State = {}
+    for some, right in zip(inputs, want, strict=True):
+        got = case.outputs(result, some, right, "simplify", state)
+        case.same(program, some, right, got, "simplify")
     if case.week >= run_checks.FIRST_WEEK:
-        run_checks.returns(case, text, program, [inputs], [want])
+        run_checks.returns(case, text, program, inputs, want, in_a_row=True)
 
 
-def _expect_oracle(case: Case, program: UOp, inputs: Inputs, want: Expected) -> None:
+def _expect_oracle(case: Case, program: UOp, inputs: list[Inputs], want: list[Expected]) -> None:
     """Where our own interpreter disagrees with a declaration, the fault is ours."""
-    try:
-        got = oracle.run(program, inputs)
-    except Exception as error:  # whatever our interpreter raises
-        case.fail(Verdict.GRADER, f"the oracle cannot evaluate the program: {error!r}")
-    types = [(array.dtype, array.shape) for array in want.values]
-    if [(array.dtype, array.shape) for array in got] != types:
-        case.fail(Verdict.GRADER, "the oracle's outputs are not of the declared types")
-    different = compare.first_difference(want.values, got, want.allowed)
-    if different is not None:
-        case.fail(Verdict.GRADER, f"the oracle disagrees with the declaration: {different}")
+    state: State = {}
+    for some, right in zip(inputs, want, strict=True):
+        try:
+            got = oracle.run(program, some, state=state)
+        except Exception as error:  # whatever our interpreter raises
+            case.fail(Verdict.GRADER, f"the oracle cannot evaluate the program: {error!r}")
+        types = [(array.dtype, array.shape) for array in right.values]
+        if [(array.dtype, array.shape) for array in got] != types:
+            case.fail(Verdict.GRADER, "the oracle's outputs are not of the declared types")
+        different = compare.first_difference(right.values, got, right.allowed)
+        if different is not None:
+            case.fail(Verdict.GRADER, f"the oracle disagrees with the declaration: {different}")

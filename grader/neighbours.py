@@ -29,7 +29,7 @@ from week01_uops.numerics import is_float, round_to, wide
 from week03_loops.ops import MOVEMENT, REDUCE
 
 COUNT = 6
-MARGIN = 16.0
+MARGIN = 8.0
 _CHOICES = frozenset({ops.RECIP, ops.EXP2, ops.LOG2})
 _INEXACT = _CHOICES | {ops.ADD, ops.MUL, REDUCE, ops.CAST}
 _TRANSPARENT = MOVEMENT | {ops.NEG}
@@ -162,11 +162,11 @@ class _Moves:
         """At most one rounding for each term, of partial sums no larger than Σ|x|."""
         total = np.abs(x).sum(axis=axes)
         narrow = dtype.precision < 24
-        accumulator = 2.0**-23 if narrow else 2.0 ** (1 - dtype.precision)
-        whole = (x == np.rint(x)).all() and bool((total * accumulator < 2).all())
+        unit = 2.0**-24 if narrow else 2.0**-dtype.precision
+        whole = (x == np.rint(x)).all() and bool((total * unit < 1).all())
         if terms < 2 or (whole and not narrow):
             return self.exact_zero(found)
-        size = terms * accumulator * total + self.ulps(dtype, found, 1.0 if narrow else 0.0)
+        size = terms * unit * total + self.ulps(dtype, found, 1.0 if narrow else 0.0)
         moved = self.by(dtype, found, size)
         largest = 2.0**128 if narrow else math.ldexp(1.0, dtype.max_exponent)
         return self._opened(moved, total >= largest)

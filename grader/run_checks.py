@@ -35,11 +35,22 @@ def runs(
 
 
 def returns(
-    case: Case, text: str, program: UOp, calls: list[Inputs], wanted: list[Expected]
+    case: Case,
+    text: str,
+    program: UOp,
+    calls: list[Inputs],
+    wanted: list[Expected],
+    *,
+    in_a_row: bool = False,
 ) -> None:
-    """The compiled program returns these values for these inputs."""
+    """The compiled program returns these values for these inputs.
+
+    `in_a_row`: BUFFERs keep their contents from call to call; else each call finds them zero.
+    """
     library = _built(case, text)
-    for call, want, got in zip(calls, wanted, _run(case, library, program, calls), strict=True):
+    alone = not in_a_row and any(node.op is BUFFER for node in program.toposort())
+    found = _run(case, library, program, calls, alone)
+    for call, want, got in zip(calls, wanted, found, strict=True):
         case.same(program, call, want, got, "compile")
 
 
@@ -71,9 +82,10 @@ def _built(case: Case, text: str) -> bytes:
         case.fail(fault.verdict, fault.sentence)
 
 
-def _run(case: Case, library: bytes, program: UOp, calls: list[Inputs]) -> list[tuple[Array, ...]]:
-    """All calls in one process, or, where a BUFFER would carry over, each in its own."""
-    alone = any(node.op is BUFFER for node in program.toposort())
+def _run(
+    case: Case, library: bytes, program: UOp, calls: list[Inputs], alone: bool
+) -> list[tuple[Array, ...]]:
+    """All calls in one process, or each in its own."""
     groups = [[call] for call in calls] if alone else [calls]
     found: list[tuple[Array, ...]] = []
     try:

@@ -19,7 +19,7 @@ from grader.verdict import Verdict
 from grader.weeks import Week, read
 from week01_uops.errors import ProgramError
 from week01_uops.interchange import ReadErrors, write
-from week01_uops.interface import Artifact, Compiler, Target, Unsupported
+from week01_uops.interface import Artifact, Compiler, Target, UnsupportedError
 from week01_uops.node import UOp
 
 
@@ -153,7 +153,7 @@ class InProcess:
             return Answer(Verdict.REFUSED, "", str(errors))
         except ProgramError as error:
             return Answer(Verdict.REFUSED, "", f"<stdin>:1:1: {error}")
-        except Unsupported as error:
+        except UnsupportedError as error:
             return Answer(Verdict.UNSUPPORTED, "", str(error), str(error))
         except Exception as error:  # a fault of the reference must not end the run
             why = f"{type(error).__name__}: {error}"
@@ -169,7 +169,7 @@ class InProcess:
 
     def command(self, verb: Sequence[str]) -> str:
         """The same through the course's own command."""
-        return shlex.join(["uopc", *verb, "-"])
+        return shlex.join(["uopc", *verb, "--week", str(self.week)])
 
 
 def reference(week: Week) -> InProcess:

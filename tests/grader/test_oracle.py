@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from grader import draws
+from grader.compare import first_difference
 from grader.neighbours import has_neighbours
 from grader.oracle import expected
-from grader.weeks import read
+from grader.weeks import ROOT, read
 from tests.grader.compilers import Printing, judge
 
 CAST = """uops 1
@@ -59,3 +61,39 @@ def test_every_value_of_an_open_element_is_right(value):
         """
     judge(Printing(source), 2).runs(CAST, {0: [1.5, -128.0, 1e9, float("nan")]})
     judge(Printing(source), 2).runs(CAST)
+
+
+PROGRAMS = ROOT / "week03_loops" / "programs"
+
+
+@pytest.mark.parametrize("name", ["softmax", "gemm", "layernorm", "sum_rows", "attention"])
+@pytest.mark.parametrize("factor", [0.0, 0.999, 1.002])
+def test_bounds_leave_no_room_for_wrong_values(name, factor):
+    program = read((PROGRAMS / f"{name}.uop").read_text(), 3)
+    inputs = draws.draw(program, draws.generator(0, name), special=False)
+    found = expected(program, inputs)
+    got = [(array * factor).astype(array.dtype) for array in found.values]
+    different = first_difference(found.values, got, found.allowed)
+    assert different is not None
+    assert different.count > (0.25 if factor else 0.95) * different.total
+
+
+@pytest.mark.parametrize("name", ["softmax", "gemm", "layernorm", "attention", "gelu"])
+def test_lower_precision_does_not_pass(name):
+    program = read((PROGRAMS / f"{name}.uop").read_text(), 3)
+    inputs = draws.draw(program, draws.generator(0, name), special=False)
+    found = expected(program, inputs)
+    got = [array.astype(np.float16).astype(array.dtype) for array in found.values]
+    assert first_difference(found.values, got, found.allowed) is not None
+
+
+def test_exact_programs_have_no_room():
+    text = """uops 1
+x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+two = CONST : {"value": 2, "dtype": "float32"}
+y = MUL x two
+n = NEG y
+return n
+"""
+    found = expected(read(text, 1), {0: np.array([1.1, 2.3, -5.7], np.float32)})
+    assert not found.allowed[0].any()
