@@ -60,7 +60,7 @@ def as_array(value: object, dtype: DType) -> Array:
     elif type(value).__module__.partition(".")[0] == "torch":
         array = _from_torch(value)
     elif isinstance(value, (bool, int, float, list, tuple)):
-        array = np.asarray(value, dtype.numpy)
+        array = _from_numbers(value, dtype)
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         array = np.from_dlpack(value)
     else:
@@ -68,6 +68,13 @@ def as_array(value: object, dtype: DType) -> Array:
     if array.dtype != dtype.numpy:
         raise TypeError(f"expected {dtype}, got {array.dtype}")
     return array
+
+
+def _from_numbers(value: object, dtype: DType) -> Array:
+    """An array of Python numbers; a float is not taken for an integer."""
+    if not dtype.is_float and np.asarray(value).dtype.kind == "f":
+        raise TypeError(f"expected {dtype}, got a float")
+    return np.asarray(value, dtype.numpy)
 
 
 def _from_torch(tensor: Any) -> Array:  # noqa: ANN401 - torch is not imported here

@@ -103,7 +103,7 @@ def _expect_apart(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> N
 def _checked(value: object, wanted: TensorType, what: str) -> Array:
     try:
         array = as_array(value, wanted.dtype)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{what}: {error}") from error
     if array.shape != wanted.shape:
         raise ValueError(f"{what}: expected {wanted}, got the shape {list(array.shape)}")
@@ -150,7 +150,10 @@ class LoadedProgram:
 
     def __init__(self, content: bytes, signature: Signature) -> None:
         self.signature = signature
-        self._library = library = Library(content)
+        try:
+            self._library = library = Library(content)
+        except OSError as error:
+            raise BuildError(f"the compiled program cannot be loaded: {error}") from error
         self._error = library.symbol("program_error", "char *")
         size = library.symbol("program_workspace", "size_t (*)(void)")
         self._workspace_size = 0 if size is None else max(1, int(size()))

@@ -97,6 +97,12 @@ def test_wrong_inputs_are_named(negate, inputs, error, message):
         negate.run(inputs)
 
 
+@pytest.mark.parametrize("value", [[1.5] * N, [2**40] * N, [None] * N])
+def test_numbers_that_do_not_fit_are_refused(value):
+    with pytest.raises(TypeError, match="input 0: "):
+        loaded(negation(int32)).run([value])
+
+
 def test_outputs_may_be_given(negate):
     result = aligned_empty((N,), float32)
     (given,) = negate.run([X], out=[result])

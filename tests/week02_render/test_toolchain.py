@@ -86,6 +86,12 @@ def test_a_link_error_is_shown(tmp_path):
         load(source, COPY, cache=ObjectCache(tmp_path), toolchain=replace(chain, flags=flags))
 
 
+def test_a_missing_function_is_named(tmp_path):
+    source = "void missing(void);\nvoid program(void *const *i, void *const *o) { missing(); }\n"
+    with pytest.raises(BuildError, match="cannot be loaded: .*undefined symbol: missing"):
+        load(source, COPY, cache=ObjectCache(tmp_path))
+
+
 def test_a_source_without_program(tmp_path):
     with pytest.raises(BuildError, match="expected the source to export `program`"):
         load("int x;\n", COPY, cache=ObjectCache(tmp_path))
