@@ -88,7 +88,7 @@ def test_a_link_error_is_shown(tmp_path):
 
 def test_a_missing_function_is_named(tmp_path):
     source = "void missing(void);\nvoid program(void *const *i, void *const *o) { missing(); }\n"
-    with pytest.raises(BuildError, match="cannot be loaded: .*undefined symbol: missing"):
+    with pytest.raises(BuildError, match=r"cannot be loaded: .*undefined symbol: missing"):
         load(source, COPY, cache=ObjectCache(tmp_path))
 
 
