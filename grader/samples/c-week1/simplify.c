@@ -1,0 +1,293 @@
+// The simplifier. A node is simplified when it is made: from sources that are simplified already,
+// it becomes a constant, one of its sources, or itself, found in or added to the table of nodes.
+
+#include "uops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Node *make(Op op, Node *const *src, int count, Argument arg);
+
+// ---- intervals ---------------------------------------------------------------------------------
+
+typedef struct {
+  Wide lo, hi;
+  bool is_known;
+} Interval;
+
+static const Interval unknown = {0, 0, false};
+
+static Interval interval(Wide lo, Wide hi) { return (Interval){lo, hi, true}; }
+
+static Interval hull(Interval a, Interval b) {
+  if (!a.is_known || !b.is_known) return a.is_known ? a : b;
+  return interval(a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi);
+}
+
+static Interval product(Interval a, Interval b) {
+  const Wide x[] = {a.lo, a.hi}, y[] = {b.lo, b.hi};
+  Interval result = unknown;
+  for (int k = 0; k < 4; k++) {
+    Wide corner;
+    if (__builtin_mul_overflow(x[k / 2], y[k % 2], &corner)) return unknown;
+    result = hull(result, interval(corner, corner));
+  }
+  return result;
+}
+
+static Interval quotient_part(Interval a, Wide lo, Wide hi) {
+  if (lo > hi) return unknown;
+  Interval at_lo = interval(floor_div(a.lo, lo), floor_div(a.hi, lo));
+  Interval at_hi = interval(floor_div(a.lo, hi), floor_div(a.hi, hi));
+  if (lo < 0) at_lo = interval(at_lo.hi, at_lo.lo), at_hi = interval(at_hi.hi, at_hi.lo);
+  return hull(at_lo, at_hi);
+}
+
+// Division is monotonic in a divisor below, at and above zero, each by itself.
+static Interval quotient(Interval a, Interval b) {
+  Interval below = quotient_part(a, b.lo, b.hi < -1 ? b.hi : -1);
+  Interval above = quotient_part(a, b.lo > 1 ? b.lo : 1, b.hi);
+  Interval at = b.lo <= 0 && 0 <= b.hi ? interval(0, 0) : unknown;
+  return hull(hull(below, above), at);
+}
+
+static Interval rest(Interval a, Interval b) {
+  if (b.lo == 0 && b.hi == 0) return a;
+  if (b.lo == b.hi && floor_div(a.lo, b.lo) == floor_div(a.hi, b.lo)) {
+    return interval(floor_mod(a.lo, b.lo), floor_mod(a.hi, b.lo));
+  }
+  if (b.lo < 0 || a.lo < 0) return b.lo > 0 ? interval(0, b.hi - 1) : unknown;
+  return interval(0, b.lo > 0 && b.hi <= a.hi ? b.hi - 1 : a.hi);  // x % 0 is x
+}
+
+static Interval difference(Interval a, Interval b) {
+  if (a.hi < b.lo || b.hi < a.lo) return interval(1, 1);
+  return a.lo == a.hi && b.lo == b.hi ? interval(0, 0) : unknown;
+}
+
+static Interval of(const Node *node) { return interval(node->lo, node->hi); }
+
+// The interval of the exact result of an op on integers or bools.
+static Interval exact_interval(const Node *node) {
+  Interval a = of(node->src[0]), b = node->count > 1 ? of(node->src[1]) : unknown;
+  switch (node->op) {
+    case CAST: return node->dtype == DTYPE_BOOL ? difference(a, interval(0, 0)) : a;
+    case NEG: return interval(-a.hi, -a.lo);
+    case ADD: return interval(a.lo + b.lo, a.hi + b.hi);
+    case MUL: return product(a, b);
+    case MAX: return interval(a.lo > b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi);
+    case FLOORDIV: return quotient(a, b);
+    case FLOORMOD: return rest(a, b);
+    case CMPLT: return a.hi < b.lo ? interval(1, 1) : a.lo >= b.hi ? interval(0, 0) : unknown;
+    case CMPNE: return difference(a, b);
+    case WHERE: return hull(b, of(node->src[2]));
+    default: return unknown;
+  }
+}
+
+// Sets the interval of an integer or bool node; what leaves the dtype wraps to anywhere in it.
+static void set_interval(Node *node) {
+  const DtypeInfo *info = &dtypes[node->dtype];
+  Interval found = unknown;
+  if (node->op == PARAM && node->arg.has_range) found = interval(node->arg.lo, node->arg.hi);
+  if (node->op == CONST) found = interval(node->arg.value.integer, node->arg.value.integer);
+  if (node->count && dtypes[node->src[node->count - 1]->dtype].kind != FLOAT)
+    found = exact_interval(node);
+  if (!found.is_known || found.lo < info->lo || found.hi > info->hi)
+    found = interval(info->lo, info->hi);
+  node->lo = found.lo;
+  node->hi = found.hi;
+}
+
+// ---- identities --------------------------------------------------------------------------------
+
+static bool is_float(const Node *node) { return dtypes[node->dtype].kind == FLOAT; }
+
+// Whether one value is all that an integer or bool node can have.
+static bool is_fixed(const Node *node) { return !is_float(node) && node->lo == node->hi; }
+
+// Whether a node is known to be the number everywhere: an integer's interval, a float's CONST.
+static bool is(const Node *node, double number) {
+  if (is_float(node)) return node->op == CONST && node->arg.value.real == number;
+  return is_fixed(node) && (double)node->lo == number;
+}
+
+static Node *constant(Dtype dtype, Value value) {
+  return make(CONST, NULL, 0, (Argument){.dtype = dtype, .value = value});
+}
+
+// (x + c) + d → x + (c + d), for integers, where c and d are constants; MUL alike.
+static Node *reassociate(Op op, Node *a, Node *b) {
+  if (is_float(a) || a->op != op || a->src[1]->op != CONST || b->op != CONST) return NULL;
+  Node *constants[] = {a->src[1], b};
+  Node *sources[] = {a->src[0], make(op, constants, 2, (Argument){0})};
+  return make(op, sources, 2, (Argument){0});
+}
+
+// A CAST to the same dtype, or of a CAST whose middle dtype changes nothing.
+static Node *simplify_cast(Node *x, Dtype to) {
+  if (x->dtype == to) return x;
+  if (x->op != CAST) return NULL;
+  const DtypeInfo *from = &dtypes[x->src[0]->dtype], *middle = &dtypes[x->dtype],
+                  *info = &dtypes[to];
+  bool cuts_off = from->kind == INTEGER && middle->kind == INTEGER && info->kind == INTEGER &&
+                  info->hi - info->lo <= middle->hi - middle->lo;
+  if (!cuts_off && !holds(x->dtype, x->src[0]->dtype)) return NULL;
+  return make(CAST, x->src, 1, (Argument){.dtype = to});
+}
+
+static Node *simplify_max(Node *a, Node *b) {
+  if (a == b) return a;
+  if (is_float(a)) return is(b, -INFINITY) ? a : NULL;
+  return a->lo >= b->hi ? a : b->lo >= a->hi ? b : NULL;
+}
+
+static Node *simplify_cmpne(Node *a, Node *b) {
+  if (a == b && !is_float(a)) return constant(DTYPE_BOOL, (Value){.integer = 0});  // but NaN ≠ NaN
+  if (a->dtype != DTYPE_BOOL) return NULL;
+  if (is(b, 0)) return a;
+  bool negates_twice =
+      is(b, 1) && a->op == CMPNE && a->src[0]->dtype == DTYPE_BOOL && is(a->src[1], 1);
+  return negates_twice ? a->src[0] : NULL;
+}
+
+static Node *simplify_where(Node *condition, Node *a, Node *b) {
+  if (a == b || is(condition, 1)) return a;
+  if (is(condition, 0)) return b;
+  return a->dtype == DTYPE_BOOL && is(a, 1) && is(b, 0) ? condition : NULL;
+}
+
+// An equal node, or NULL. Constants stand on the right here. Only a node of the same shape may
+// replace another: `make` sees to that.
+static Node *identity(const Node *node) {
+  Node *a = node->count > 0 ? node->src[0] : NULL, *b = node->count > 1 ? node->src[1] : NULL;
+  switch (node->op) {
+    case CAST: return simplify_cast(a, node->dtype);
+    case NEG: return a->op == NEG ? a->src[0] : NULL;
+    case ADD: return is(b, 0) ? a : reassociate(ADD, a, b);
+    case MUL: return is(b, 1) || (a == b && a->dtype == DTYPE_BOOL) ? a : reassociate(MUL, a, b);
+    case MAX: return simplify_max(a, b);
+    case FLOORDIV: return is(b, 1) ? a : NULL;
+    case FLOORMOD: return is(b, 0) || (a->lo >= 0 && a->hi < b->lo) ? a : NULL;
+    case CMPLT: return a == b ? constant(DTYPE_BOOL, (Value){.integer = 0}) : NULL;
+    case CMPNE: return simplify_cmpne(a, b);
+    case WHERE: return simplify_where(a, b, node->src[2]);
+    default: return NULL;
+  }
+}
+
+// ---- the graph ---------------------------------------------------------------------------------
+
+static uint64_t hash_node(const Node *node) {
+  const Argument *arg = &node->arg;
+  uint64_t hash = hash_bytes(node->op, &arg->dtype, sizeof arg->dtype);
+  hash = hash_bytes(hash, &arg->value.integer, sizeof arg->value.integer);
+  hash = hash_bytes(hash, &arg->value.real, sizeof arg->value.real);
+  hash = hash_bytes(hash, &arg->slot, sizeof arg->slot);
+  return hash_bytes(hash, node->src, (size_t)node->count * sizeof *node->src);
+}
+
+static bool same_node(const void *entry, const void *key) {
+  const Node *a = entry, *b = key;
+  const Argument *x = &a->arg, *y = &b->arg;
+  if (a->op != b->op || a->count != b->count || x->dtype != y->dtype) return false;
+  if (a->count) return memcmp(a->src, b->src, (size_t)a->count * sizeof *a->src) == 0;
+  if (a->op == CONST) {  // the bits of a float, because -0.0 is another constant than 0.0
+    return x->value.integer == y->value.integer &&
+           memcmp(&x->value.real, &y->value.real, sizeof x->value.real) == 0;
+  }
+  return x->slot == y->slot && x->shape == y->shape && x->has_range == y->has_range &&
+         x->lo == y->lo && x->hi == y->hi;
+}
+
+static Node *intern(const Node *node) {
+  static Table nodes;
+  uint64_t hash = hash_node(node);
+  Node *known = lookup(&nodes, hash, same_node, node);
+  if (known) return known;
+  Node *added = allocate(sizeof *added);
+  *added = *node;
+  added->src = allocate((size_t)node->count * sizeof *node->src);
+  if (node->count) memcpy(added->src, node->src, (size_t)node->count * sizeof *node->src);
+  added->has_param = node->op == PARAM;
+  for (int k = 0; k < node->count; k++) added->has_param |= node->src[k]->has_param;
+  insert(&nodes, hash, added);
+  return added;
+}
+
+static bool fold_node(const Node *node, Value *folded) {
+  Value values[3] = {{0}};
+  for (int k = 0; k < node->count; k++) {
+    if (node->src[k]->op != CONST) return false;
+    values[k] = node->src[k]->arg.value;
+  }
+  *folded = (Value){0};
+  return node->count && fold(node->op, node->src[0]->dtype, node->dtype, values, folded);
+}
+
+static bool is_known(const Node *node) { return node->op == CONST || is_fixed(node); }
+
+// The simplified node for an op on simplified sources.
+static Node *make(Op op, Node *const *src, int count, Argument arg) {
+  Node *sources[3] = {0};
+  for (int k = 0; k < count; k++) sources[k] = src[k];
+  if (ops[op].commutes && is_known(src[0]) && !is_known(src[1]))
+    sources[0] = src[1], sources[1] = src[0];
+  if (isnan(arg.value.real)) arg.value.real = NAN;  // one NaN of the many
+  Node node = {.op = op, .count = count, .src = sources, .arg = arg};
+  Fault fault;
+  Value value;
+  infer(&node, &fault);  // it cannot fail: the program was checked
+  if (fold_node(&node, &value)) return constant(node.dtype, value);
+  if (!is_float(&node)) set_interval(&node);
+  if (op != CONST && is_fixed(&node) && node.shape == scalar())
+    return constant(node.dtype, (Value){.integer = node.lo});
+  Node *simpler = identity(&node);
+  return simpler && simpler->shape == node.shape ? simpler : intern(&node);
+}
+
+// ---- programs ----------------------------------------------------------------------------------
+
+static bool has_param(const Node *from, int source) { return from->src[source]->has_param; }
+
+// The body of a CALL with its PARAMs replaced; NULL where all CALLs together make too many nodes.
+static Node *inline_call(const Node *call, size_t *budget) {
+  Node *body = call->src[0]->image;
+  if (!body->has_param) return body;
+  List order = postorder(&body, 1, has_param);
+  Node **became = (Node **)order.items;
+  for (size_t i = 0; i < order.count; i++) {
+    Node *node = became[i], *sources[3];
+    if ((*budget)-- == 0) return NULL;
+    for (int k = 0; k < node->count; k++) {
+      sources[k] = node->src[k]->has_param ? became[node->src[k]->number] : node->src[k];
+    }
+    node->number = i;
+    became[i] = node->op == PARAM ? call->src[node->arg.slot + 1]->image
+                                  : make(node->op, sources, node->count, node->arg);
+  }
+  Node *result = became[order.count - 1];
+  free(order.items);
+  return result;
+}
+
+bool simplify(Reader *reader, Node **outputs) {
+  size_t count = reader->outputs.count, budget = MAX_NODES;
+  List order = postorder((Node **)reader->outputs.items, count, NULL);
+  for (size_t i = 0; i < order.count; i++) {
+    Node *node = order.items[i], *sources[3];
+    if (node->op == CALL) {
+      node->image = inline_call(node, &budget);
+    } else {
+      for (int k = 0; k < node->count; k++) sources[k] = node->src[k]->image;
+      node->image = make(node->op, sources, node->count, node->arg);
+    }
+    if (node->image) continue;
+    report(reader, node->line, "E501", node->at,
+           "expected at most %d nodes once the CALLs are inlined", MAX_NODES);
+    return false;
+  }
+  for (size_t i = 0; i < count; i++) outputs[i] = ((Node *)reader->outputs.items[i])->image;
+  return true;
+}

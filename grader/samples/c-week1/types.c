@@ -1,0 +1,200 @@
+// Shapes, the ops of week 1, the dtype and shape of a node, and the walk over a graph.
+
+#include "uops.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  BOOLS = 1 << BOOL,
+  INTEGERS = 1 << INTEGER,
+  FLOATS = 1 << FLOAT,
+  NUMBERS = INTEGERS | FLOATS,
+  ALL = BOOLS | NUMBERS
+};
+
+const OpInfo ops[OPS] = {
+    [PARAM] = {"PARAM", 0, 0, false, false},
+    [CONST] = {"CONST", 0, 0, false, false},
+    [CALL] = {"CALL", -1, 0, false, false},
+    [CAST] = {"CAST", 1, ALL, false, false},
+    [NEG] = {"NEG", 1, NUMBERS, false, false},
+    [RECIP] = {"RECIP", 1, FLOATS, false, false},
+    [EXP2] = {"EXP2", 1, FLOATS, false, false},
+    [LOG2] = {"LOG2", 1, FLOATS, false, false},
+    [ADD] = {"ADD", 2, NUMBERS, false, true},
+    [MUL] = {"MUL", 2, ALL, false, true},
+    [MAX] = {"MAX", 2, ALL, false, true},
+    [FLOORDIV] = {"FLOORDIV", 2, INTEGERS, false, false},
+    [FLOORMOD] = {"FLOORMOD", 2, INTEGERS, false, false},
+    [CMPLT] = {"CMPLT", 2, NUMBERS, true, false},
+    [CMPNE] = {"CMPNE", 2, ALL, true, true},
+    [WHERE] = {"WHERE", 3, ALL, false, false},
+};
+
+int week_of_later_op(Text name) {
+  static const struct {
+    const char *name;
+    int week;
+  } later[] = {{"BUFFER", 2}, {"ALLOC", 2},   {"INDEX", 2},   {"LOAD", 2},    {"STORE", 2},
+               {"AFTER", 2},  {"RESHAPE", 3}, {"EXPAND", 3},  {"PERMUTE", 3}, {"FLIP", 3},
+               {"PAD", 3},    {"SHRINK", 3},  {"REDUCE", 3},  {"RANGE", 3},   {"END", 3},
+               {"STAGE", 4},  {"KERNEL", 7},  {"SPECIAL", 7}, {"BARRIER", 7}, {"MMA", 7}};
+  for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+    if (equals(name, later[i].name)) return later[i].week;
+  }
+  return 0;
+}
+
+bool fail(Fault *fault, const char *code, long at, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  *fault = (Fault){.code = code, .at = at};
+  vsnprintf(fault->message, sizeof fault->message, format, values);
+  va_end(values);
+  return false;
+}
+
+// ---- shapes ------------------------------------------------------------------------------------
+
+static bool same_shape(const void *entry, const void *key) {
+  const Shape *a = entry, *b = key;
+  return a->rank == b->rank && memcmp(a->sizes, b->sizes, (size_t)a->rank * sizeof *a->sizes) == 0;
+}
+
+const Shape *shape_of(int rank, const int64_t *sizes) {
+  static Table shapes;
+  size_t bytes = (size_t)rank * sizeof *sizes;
+  Shape *shape = allocate(sizeof *shape + bytes);
+  shape->rank = rank;
+  if (bytes) memcpy(shape->sizes, sizes, bytes);
+  uint64_t hash = hash_bytes((uint64_t)rank, shape->sizes, bytes);
+  const Shape *known = lookup(&shapes, hash, same_shape, shape);
+  if (known) return known;
+  insert(&shapes, hash, shape);
+  return shape;
+}
+
+const Shape *scalar(void) {
+  static const Shape *shape;
+  if (!shape) shape = shape_of(0, NULL);
+  return shape;
+}
+
+bool is_too_large(int rank, const int64_t *sizes) {
+  Wide elements = 1;
+  for (int axis = 0; axis < rank; axis++) {
+    if (sizes[axis] == 0) return false;
+    if (elements <= MAX_ELEMENTS) elements *= sizes[axis];
+  }
+  return elements > MAX_ELEMENTS;
+}
+
+const char *shape_text(const Shape *shape) {
+  char *text = allocate((size_t)shape->rank * 22 + 3), *end = text;
+  *end++ = '[';
+  for (int axis = 0; axis < shape->rank; axis++) {
+    end += sprintf(end, axis ? ", %lld" : "%lld", (long long)shape->sizes[axis]);
+  }
+  *end++ = ']';
+  return text;
+}
+
+// The shape of an elementwise op, as NumPy broadcasts; NULL after a fault.
+static const Shape *broadcast(const Shape *a, const Shape *b, Fault *fault) {
+  if (a == b || b->rank == 0) return a;
+  if (a->rank == 0) return b;
+  int rank = a->rank > b->rank ? a->rank : b->rank;
+  int64_t sizes[MAX_RANK];
+  for (int axis = 0; axis < rank; axis++) {
+    int in_a = axis - rank + a->rank, in_b = axis - rank + b->rank;
+    int64_t m = in_a < 0 ? 1 : a->sizes[in_a], n = in_b < 0 ? 1 : b->sizes[in_b];
+    if (m != n && m != 1 && n != 1) {
+      fail(fault, "E403", -1, "expected shapes that broadcast, got %s and %s", shape_text(a),
+           shape_text(b));
+      return NULL;
+    }
+    sizes[axis] = m == 1 ? n : m;
+  }
+  if (!is_too_large(rank, sizes)) return shape_of(rank, sizes);
+  fail(fault, "E503", -1, "expected at most 2^47 elements, got the shape %s",
+       shape_text(shape_of(rank, sizes)));
+  return NULL;
+}
+
+// ---- types -------------------------------------------------------------------------------------
+
+static bool check_dtypes(const Node *node, int first, Fault *fault) {
+  if (node->op == WHERE && node->src[0]->dtype != DTYPE_BOOL) {
+    return fail(fault, "E402", 0, "expected a bool condition, got %s",
+                dtypes[node->src[0]->dtype].name);
+  }
+  for (int k = first; k < node->count; k++) {
+    Dtype dtype = node->src[k]->dtype, before = node->src[first]->dtype;
+    if (!(ops[node->op].kinds >> dtypes[dtype].kind & 1)) {
+      return fail(fault, "E402", k, "%s does not take %s", ops[node->op].name, dtypes[dtype].name);
+    }
+    if (dtype != before) {
+      return fail(fault, "E401", k, "expected %s as before, got %s: add a CAST",
+                  dtypes[before].name, dtypes[dtype].name);
+    }
+  }
+  return true;
+}
+
+bool infer(Node *node, Fault *fault) {
+  node->dtype = node->arg.dtype;
+  node->shape = node->op == PARAM ? node->arg.shape : scalar();
+  if (node->count == 0) return true;
+  int first = node->op == WHERE ? 1 : 0;
+  if (!check_dtypes(node, first, fault)) return false;
+  if (node->op != CAST)
+    node->dtype = ops[node->op].gives_bool ? DTYPE_BOOL : node->src[first]->dtype;
+  for (int k = 0; k < node->count && node->shape; k++) {
+    node->shape = broadcast(node->shape, node->src[k]->shape, fault);
+  }
+  return node->shape;
+}
+
+// ---- the walk ----------------------------------------------------------------------------------
+
+typedef struct {
+  Node *node;
+  int next;
+} Step;
+
+List postorder(Node **roots, size_t count, Enters *enters) {
+  static unsigned visit;
+  static Step *stack;
+  static size_t capacity;
+  List order = {0};
+  visit++;
+  for (size_t i = 0; i < count; i++) {
+    size_t depth = 0;
+    Node *next = roots[i];
+    for (;;) {
+      if (next && next->visit != visit) {
+        next->visit = visit;
+        if (depth == capacity) {
+          capacity = 2 * capacity + 1024;
+          stack = realloc(stack, capacity * sizeof *stack);
+          if (!stack) abort();
+        }
+        stack[depth++] = (Step){next, 0};
+      }
+      if (depth == 0) break;
+      Step *top = &stack[depth - 1];
+      next = NULL;
+      if (top->next == top->node->count) {
+        push(&order, top->node);
+        depth--;
+      } else {
+        int k = top->next++;
+        if (!enters || enters(top->node, k)) next = top->node->src[k];
+      }
+    }
+  }
+  return order;
+}

@@ -1,0 +1,114 @@
+"use strict";
+// Shapes, the ops of week 1, and the dtype and shape of a node: they follow from its sources.
+
+const { dtypes } = require("./arithmetic.js");
+
+const LIMITS = { nodes: 1_000_000, rank: 32, elements: 2 ** 47 };
+
+/** An error at a place: an index into a line or, from `infer`, the number of a source (-1: the op). */
+class Fault extends Error {
+  constructor(code, at, message) {
+    super(message);
+    Object.assign(this, { code, at });
+  }
+}
+
+const shapes = new Map();
+
+/** The one array for a list of sizes, so that equal shapes are the same object. */
+function shapeOf(sizes) {
+  const key = sizes.join();
+  if (!shapes.has(key)) shapes.set(key, sizes);
+  return shapes.get(key);
+}
+
+const SCALAR = shapeOf([]);
+
+const elementsOf = (shape) => (shape.includes(0) ? 0 : shape.reduce((product, size) => product * size, 1));
+
+/** The shape of an elementwise op, as NumPy broadcasts. */
+function broadcast(a, b) {
+  if (a === b || b === SCALAR) return a;
+  if (a === SCALAR) return b;
+  const rank = Math.max(a.length, b.length);
+  const sizes = Array.from({ length: rank }, (_, axis) => {
+    const m = a[axis - rank + a.length] ?? 1;
+    const n = b[axis - rank + b.length] ?? 1;
+    if (m !== n && m !== 1 && n !== 1) {
+      throw new Fault(
+        "E403",
+        -1,
+        `expected shapes that broadcast, got [${a}] and [${b}]: ${m} does not meet ${n}`,
+      );
+    }
+    return m === 1 ? n : m;
+  });
+  if (elementsOf(sizes) > LIMITS.elements) {
+    throw new Fault("E503", -1, `expected at most 2^47 elements, got the shape [${sizes}]`);
+  }
+  return shapeOf(sizes);
+}
+
+const numbers = ["integer", "float"];
+const all = ["bool", ...numbers];
+
+/** op → the number of its sources, the kinds they may be, its result's dtype if not theirs. */
+const ops = {
+  PARAM: { sources: 0 },
+  CONST: { sources: 0 },
+  CALL: { sources: undefined }, // a body and its arguments
+  CAST: { sources: 1, kinds: all },
+  NEG: { sources: 1, kinds: numbers },
+  RECIP: { sources: 1, kinds: ["float"] },
+  EXP2: { sources: 1, kinds: ["float"] },
+  LOG2: { sources: 1, kinds: ["float"] },
+  ADD: { sources: 2, kinds: numbers },
+  MUL: { sources: 2, kinds: all },
+  MAX: { sources: 2, kinds: all },
+  FLOORDIV: { sources: 2, kinds: ["integer"] },
+  FLOORMOD: { sources: 2, kinds: ["integer"] },
+  CMPLT: { sources: 2, kinds: numbers, result: dtypes.bool },
+  CMPNE: { sources: 2, kinds: all, result: dtypes.bool },
+  WHERE: { sources: 3, kinds: all },
+};
+
+const namesByWeek = {
+  2: "BUFFER ALLOC INDEX LOAD STORE AFTER",
+  3: "RESHAPE EXPAND PERMUTE FLIP PAD SHRINK REDUCE RANGE END",
+  4: "STAGE",
+  7: "KERNEL SPECIAL BARRIER MMA",
+};
+
+/** The week of each op that this compiler knows by name only. */
+const laterOps = {};
+for (const [week, names] of Object.entries(namesByWeek)) {
+  for (const name of names.split(" ")) laterOps[name] = week;
+}
+
+/** The {dtype, shape} of any node but a CALL; a Fault where the sources do not fit. */
+function infer(op, src, arg) {
+  if (op === "PARAM") return { dtype: arg.dtype, shape: arg.shape };
+  if (op === "CONST") return { dtype: arg.dtype, shape: SCALAR };
+  const { kinds, result } = ops[op];
+  const firstValue = op === "WHERE" ? 1 : 0;
+  if (op === "WHERE" && src[0].dtype !== dtypes.bool) {
+    throw new Fault("E402", 0, `expected a bool condition, got ${src[0].dtype.name}`);
+  }
+  for (let k = firstValue; k < src.length; k++) {
+    const { dtype } = src[k];
+    if (!kinds.includes(dtype.kind)) {
+      throw new Fault("E402", k, `expected a source of kind ${kinds.join(" or ")}, got ${dtype.name}`);
+    }
+    if (dtype !== src[firstValue].dtype) {
+      throw new Fault(
+        "E401",
+        k,
+        `expected ${src[firstValue].dtype.name} as before, got ${dtype.name}: add a CAST`,
+      );
+    }
+  }
+  const dtype = op === "CAST" ? arg : (result ?? src[firstValue].dtype);
+  return { dtype, shape: src.map(({ shape }) => shape).reduce(broadcast) };
+}
+
+module.exports = { LIMITS, SCALAR, Fault, shapeOf, elementsOf, ops, laterOps, infer };
