@@ -12,6 +12,7 @@ loop of its own, and what depends on the RANGE is computed in each of them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from week01_uops.dtypes import void
 from week01_uops.errors import CompilerError
 from week01_uops.node import UOp, make, toposort
 from week01_uops.rewrite import Trace
-from week02_render.ops import AFTER, ALLOC, END, LINEAR, RANGE, open_ranges
+from week02_render.ops import AFTER, ALLOC, END, LINEAR, RANGE, STORE, open_ranges
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,32 @@ def linearize(body: UOp, trace: Trace) -> UOp:
 def alloc_scopes(body: UOp) -> Mapping[UOp, frozenset[UOp]]:
     """The loops that each ALLOC stands in: those that every access names by AFTER(alloc, …).
 
-    An access without AFTER may carry a value from one iteration to the next.
+    It may stand in a loop only if nothing is carried from one iteration to the next: one STORE,
+    of the whole of it and without a gate, comes before all other accesses.
     """
-    scopes: dict[UOp, frozenset[UOp]] = {}
+    accesses: dict[UOp, list[UOp]] = defaultdict(list)
+    starts: dict[UOp, list[UOp]] = defaultdict(list)
     for node in toposort((body,)):
+        if node.op is STORE and len(node.src) == 2:
+            starts[node.src[0]].append(node)
         for source in node.src:
             if source.op is ALLOC:
-                named = open_ranges(node) if node.op is AFTER else frozenset()
-                scopes[source] = scopes[source] & named if source in scopes else named
-    return scopes
+                accesses[source].append(node)
+    return {
+        alloc: frozenset.intersection(*map(open_ranges, users))
+        if all(user.op is AFTER for user in users) and _starts_afresh(users, starts)
+        else frozenset()
+        for alloc, users in accesses.items()
+    }
+
+
+def _starts_afresh(users: list[UOp], starts: Mapping[UOp, list[UOp]]) -> bool:
+    """Whether all accesses but one depend on a store to that one."""
+    return any(
+        all(first in other.toposort() for other in users if other is not user)
+        for user in users
+        for first in starts.get(user, ())
+    )
 
 
 def _direct_effects(effect: UOp) -> frozenset[UOp]:
