@@ -2,13 +2,15 @@ import time
 
 import pytest
 
+from tests.week02_render.sequential import Program, run
 from week01_uops.dtypes import float32, int64
 from week01_uops.errors import CompilerError
 from week01_uops.node import UOp, const
-from week01_uops.ops import ADD, EXP2, MUL, NEG, param
+from week01_uops.ops import ADD, EXP2, MUL, NEG, param, program
 from week01_uops.rewrite import Trace
 from week02_render.linearize import alloc_scopes, linearize
 from week02_render.ops import AFTER, ALLOC, END, LINEAR, LOAD, RANGE, STORE, index, load, loop
+from week04_fusion.evaluate import evaluate
 
 I, J, K = loop(0, 4), loop(1, 5), loop(2, 6)
 OUT = param(0, float32, (4, 5))
@@ -226,3 +228,12 @@ def test_many_loops_one_after_the_other_take_linear_time():
 
     seconds(10)
     assert seconds(2000) < 40 * seconds(100) + 1
+
+
+@pytest.mark.parametrize("seed", [3, 19, 40, 131, *range(200, 220)])
+def test_the_order_of_random_programs_is_theirs(seed):
+    """Loops, gates and storage carried between iterations, against a scalar interpreter."""
+    random = Program(seed)
+    ordered = linearize(random.effect, Trace())
+    got = evaluate(program(*[AFTER(place, ordered) for place in random.outputs]), [])
+    assert [array.tolist() for array in got] == run(random.effect, random.outputs)
