@@ -29,7 +29,10 @@ class Expected:
 
 
 def expected(program: UOp, inputs: Inputs, tolerance: float | None = None) -> Expected:
-    """The oracle's outputs; `tolerance` is relative and comes on top of the program's bounds."""
+    """The oracle's outputs; a `tolerance` is relative and takes the place of the program's bounds.
+
+    Elements that the format leaves open stay so.
+    """
     values = run(program, inputs)
     off = [np.zeros(value.shape) for value in values]
     if neighbours.has_neighbours(program):
@@ -39,7 +42,8 @@ def expected(program: UOp, inputs: Inputs, tolerance: float | None = None) -> Ex
                 off[k] = np.maximum(off[k], distance(value, other))
     allowed = [neighbours.MARGIN * size for size in off]
     if tolerance is not None:
-        allowed = [a + tolerance * _magnitude(v) for a, v in zip(allowed, values, strict=True)]
+        bounds = [tolerance * _magnitude(value) for value in values]
+        allowed = [np.where(np.isnan(a), a, b) for a, b in zip(allowed, bounds, strict=True)]
     return Expected(values, tuple(allowed))
 
 

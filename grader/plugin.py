@@ -26,7 +26,7 @@ from week01_uops.interface import Compiler
 
 SUBMISSION: pytest.StashKey[Submission | None] = pytest.StashKey()
 SHRINKING: pytest.StashKey[float] = pytest.StashKey()
-SHRINK_SECONDS = 120.0
+SHRINK_SECONDS = 60.0
 """For all failures of a run together."""
 CONFORMANCE = Path(__file__).parent / "conformance"
 

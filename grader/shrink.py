@@ -26,8 +26,8 @@ Steps = Callable[[UOp], Iterator[UOp]]
 class Budget:
     """How long to look, in seconds and programs tried."""
 
-    seconds: float = 8.0
-    tries: int = 300
+    seconds: float = 5.0
+    tries: int = 200
 
 
 def shrink(program: UOp, fails: Fails, budget: Budget | None = None) -> UOp:
