@@ -129,7 +129,7 @@ class Judge:
             text: the program.
             inputs: {slot: number or nested list}, or several such; drawn if not given.
             draws: how many draws of ordinary numbers.
-            tolerance: relative, for floats, 0 for exact; else a bound that follows from the program.
+            tolerance: relative, for floats, 0 for exact; else as far as the program allows.
             special: one more draw, with infinities, NaN and extremes strewn in.
         """
         kept = {"inputs": inputs, "draws": draws, "tolerance": tolerance, "special": special}
