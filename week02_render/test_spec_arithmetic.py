@@ -597,6 +597,25 @@ def test_product_and_maximum(judge):
     )
 
 
+def test_stored_product(judge):
+    """A product that is stored and used again is the stored one: x·y minus it is 0."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+        y = PARAM : {"slot": 1, "dtype": "float32", "shape": [3]}
+        t = ALLOC : {"slot": 0, "dtype": "float32", "shape": [3]}
+        p = MUL x y
+        s = STORE t p
+        u = AFTER t s
+        n = NEG u
+        d = ADD p n
+        return d
+        """,
+        ROUNDED,
+        tolerance=0.0,
+    )
+
+
 def test_product_used_once(judge):
     """A product whose only use is a sum may be rounded once or twice: both are near enough."""
     judge.runs(
