@@ -12,10 +12,7 @@ from week02_render.c_kernel import Kernel, Statement, Tables, element_type
 from week02_render.c_prelude import PRELUDE
 from week02_render.c_text import C_TEXT
 from week02_render.c_types import ATOM, CHOICE, ORDER, Term, at, literal
-from week02_render.ops import ALLOC, END, LOAD, RANGE, STORE, zero
-
-LARGEST_ALLOC = 1 << 16
-"""Bytes of one local array: the stacks of threads are small."""
+from week02_render.ops import ALLOC, END, LARGEST_LOCAL, LOAD, RANGE, STORE, zero
 
 
 def _nothing(kernel: Kernel, node: UOp) -> None:
@@ -102,9 +99,9 @@ def _close_loops(kernel: Kernel, node: UOp) -> None:
 
 def _declare(kernel: Kernel, node: UOp) -> None:
     """`T t[n];`, or `T r;`, which may wait for the value that is stored first."""
-    if node.size * node.dtype.bits // 8 > LARGEST_ALLOC:
+    if node.size * node.dtype.bits // 8 > LARGEST_LOCAL:
         raise CompilerError(
-            f"{kernel.name}: expected a local array of at most {LARGEST_ALLOC} bytes, got {node!r}"
+            f"{kernel.name}: expected a local array of at most {LARGEST_LOCAL} bytes, got {node!r}"
         )
     in_register = in_registers(node)
     name = kernel.names[node] = kernel.fresh("r" if in_register else "t")

@@ -8,6 +8,10 @@ AFTER around the arguments of its CALL, so that the order of kernels is plain de
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
+from week01_uops.calls import substitute
 from week01_uops.dtypes import void
 from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CALL, PARAM, CallArg, ParamArg
@@ -17,6 +21,7 @@ from week02_render.ops import (
     AFTER,
     ALLOC,
     END,
+    LARGEST_LOCAL,
     OUTPUT,
     STORAGE,
     STORE,
@@ -63,6 +68,32 @@ def _is_kernel(effect: UOp, inner: set[UOp]) -> bool:
     return place is not None and place.space == "MEM"
 
 
+def _effects(program: UOp) -> tuple[list[UOp], set[UOp], set[UOp]]:
+    """The nodes in order, the effects inside loops, and those that are kernels."""
+    order, inner = program.toposort(), _inner_effects(program)
+    return order, inner, {node for node in order if _is_kernel(node, inner)}
+
+
+def _share_storage(program: UOp) -> UOp:
+    """An ALLOC that asks for registers or local memory gets global memory if it has to.
+
+    It has to if it is too large to be local, or if several kernels use it.
+    """
+    order, _, kernels = _effects(program)
+    users: Counter[UOp] = Counter()
+    for kernel in kernels:
+        below = lambda n, top=kernel: n.src if n is top or n not in kernels else ()
+        users.update(n for n in toposort((kernel,), below) if n.op is ALLOC)
+    moved = {
+        node: make(ALLOC, (), replace(node.arg, addrspace=None))
+        for node in order
+        if node.op is ALLOC
+        and node.arg.addrspace not in (None, "MEM")
+        and (users[node] != 1 or node.size * node.dtype.bits > 8 * LARGEST_LOCAL)
+    }
+    return substitute(program, moved) if moved else program
+
+
 def _joins_kernels(node: UOp, inner: set[UOp]) -> bool:
     """An AFTER of effects that are kernels."""
     return node.op is AFTER and node.dtype is void and node not in inner and not open_ranges(node)
@@ -70,9 +101,8 @@ def _joins_kernels(node: UOp, inner: set[UOp]) -> bool:
 
 def split_kernels(program: UOp, trace: Trace) -> UOp:
     """Each effect with no loop around it becomes the CALL of a body over PARAM places."""
-    inner = _inner_effects(program)
-    order = program.toposort()
-    kernels = {node for node in order if _is_kernel(node, inner)}
+    program = _share_storage(program)
+    order, inner, kernels = _effects(program)
     joined = {node for node in order if _joins_kernels(node, inner)}
     done: dict[UOp, UOp] = {}
     for node in order:
@@ -92,7 +122,8 @@ class _Body:
         cone = toposort((effect,), self._sources)
         written = [storage_of(n.src[0]) for n in cone if n.op is STORE and self._own(n)]
         read = [node for node in cone if _is_argument(node)]
-        self.places = {place: i for i, place in enumerate(dict.fromkeys(written + read))}
+        places = filter(_is_argument, dict.fromkeys(written + read))
+        self.places = {place: i for i, place in enumerate(places)}
         self.waits: dict[UOp, dict[UOp, None]] = {place: {} for place in self.places}
         self.cone = cone
 

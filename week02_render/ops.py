@@ -28,6 +28,9 @@ from week01_uops.node import (
 )
 from week01_uops.signatures import broadcast, expect_value, floating, unary
 
+LARGEST_LOCAL = 1 << 16
+"""Bytes of one array that is local to a kernel: the stacks of threads are small."""
+
 SPACES = {"MEM": "MEM", "LOCAL": "LOCAL", "REG": "REG"}
 
 

@@ -143,7 +143,7 @@ def fuse(program: UOp, trace: Trace) -> UOp:
         work = work_of(order, kept, constant)
         attempt = _Round(order, work, constant, reducing(order, kept), moves, places)
         cost = attempt.run()
-        if best is None or cost < best[0]:
+        if best is None or cost <= best[0]:
             best = (cost, attempt.kept, attempt)
         if attempt.kept in seen:
             break

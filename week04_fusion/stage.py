@@ -82,7 +82,7 @@ def _stored(node: UOp, src: tuple[UOp, ...], output: UOp | None, slots: Iterator
 
 
 def _temporary(node: UOp, outer: list[UOp], slots: Iterator[int]) -> UOp:
-    space = node.arg.addrspace if node.arg is not None else None
-    if outer and space in (None, "MEM"):
-        space = "LOCAL"
+    """Memory between kernels; inside loops, what the STAGE asks for, or local memory."""
+    asked = node.arg.addrspace if node.arg is not None else None
+    space = (asked if asked not in (None, "MEM") else "LOCAL") if outer else None
     return make(ALLOC, (), AllocArg(next(slots), node.dtype, node.shape, space))

@@ -52,7 +52,7 @@ def test_temporaries_of_different_sizes(judge):
             f"y{n + 1} = MUL m{n} k",
         ]
     text = "\n".join([*lines, f"return y{len(sizes) - 1}"])
-    judge.emits(text, workspace_at_most=2 * 16 * 4 * (128 + 64))
+    judge.emits(text, workspace_at_most=16 * 4 * (128 + 64))
     judge.runs(text, special=False)
 
 

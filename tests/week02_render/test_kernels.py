@@ -149,3 +149,37 @@ def test_temporaries_get_places_of_their_own():
 def test_names_say_what_a_kernel_does():
     (call,) = calls(split(program(ADD(X, Y))))
     assert call.arg.name == "add_4"
+
+
+def accumulation(space, size=4):
+    """A sum over a loop in storage of some address space, and its copy to the output."""
+    i = loop(0, size)
+    total = alloc(0, (), float32, space)
+    inside = make(AFTER, (total, STORE(total, const(0.0, float32)), i))
+    x = param(0, float32, (size,))
+    end = END(STORE(inside, ADD(LOAD(inside), LOAD(INDEX(x, i)))), i)
+    return program(make(AFTER, (total, end)))
+
+
+@pytest.mark.parametrize("space", [None, "REG", "LOCAL"])
+def test_storage_that_several_kernels_use_is_global(space):
+    before = accumulation(space)
+    after = split(before)
+    assert all(n.place.space == "MEM" for n in after.toposort() if n.op is ALLOC)
+    inputs = {0: np.arange(4, dtype=np.float32)}
+    assert evaluate(after, inputs, state={})[0] == evaluate(before, inputs, state={})[0] == 6
+
+
+@pytest.mark.parametrize(("size", "space"), [(8, "LOCAL"), (20_000, "MEM")])
+def test_storage_inside_one_kernel_stays_there_if_it_fits(size, space):
+    i, j = loop(0, 3), loop(1, size)
+    row, out = alloc(0, (size,), float32, "LOCAL"), alloc(1, (3,))
+    x = param(0, float32, (3, size))
+    inside = make(AFTER, (row, i))
+    filled = END(STORE(INDEX(inside, j), ADD(LOAD(INDEX(x, i, j)), 1.0)), j)
+    first = LOAD(INDEX(make(AFTER, (row, filled)), const(0, int64)))
+    whole = program(make(AFTER, (out, END(STORE(INDEX(out, i), first), i))))
+    spaces = {n.arg.slot: n.place.space for n in split(whole).toposort() if n.op is ALLOC}
+    assert spaces[0] == space
+    array = np.arange(3 * size, dtype=np.float32).reshape(3, size)
+    np.testing.assert_array_equal(evaluate(split(whole), {0: array}, state={})[0], array[:, 0] + 1)
