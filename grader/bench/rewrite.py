@@ -1,8 +1,8 @@
 """How fast index expressions are built and simplified, next to tinygrad: a table of ratios.
 
 Both sides build and simplify the same expressions, fresh ones in every round, in turn. A ratio is
-our time over tinygrad's, the median over the rounds: below 1, this compiler is faster. Run it with
-`python -m grader.bench.rewrite`.
+ours over tinygrad's, the median over the rounds: below 1, this compiler is faster, and leaves fewer
+operations. Run it with `python -m grader.bench.rewrite`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -101,6 +101,13 @@ WORKLOADS: dict[str, Callable[[random.Random], list[Expression]]] = {
 }
 
 
+class Run(NamedTuple):
+    """What simplifying took, and what it left."""
+
+    seconds: float
+    operations: float
+
+
 @dataclass(frozen=True)
 class Contender:
     """A way to make an expression and to simplify it."""
@@ -123,15 +130,22 @@ class Contender:
             done[id(expression)] = node
         return done[id(expression)]
 
-    def run(self, expressions: list[Expression]) -> float:
-        """Seconds to make and simplify them, which share their parts."""
+    def run(self, expressions: list[Expression]) -> Run:
+        """Make and simplify expressions, which share their parts."""
         gc.collect()
         start = time.perf_counter()
         done: dict[int, Any] = {}
         results = [self.simplify(self.build(item, done)) for item in expressions]
         seconds = time.perf_counter() - start
-        del results
-        return seconds
+        return Run(seconds, sum(map(operations, results)))
+
+
+def operations(node: Any) -> int:  # noqa: ANN401 - of either contender
+    """Arithmetic that is left in an expression; both name their ops alike."""
+    return sum(below.op.name in ARITHMETIC for below in node.toposort())
+
+
+ARITHMETIC = frozenset({"ADD", "MUL", "NEG", "MAX", "FLOORDIV", "FLOORMOD", "CMPLT", "CMPNE"})
 
 
 OURS = Contender(
@@ -162,14 +176,15 @@ def tinygrad() -> Contender | str:
     )
 
 
-def measure(theirs: Contender, make: Callable[[random.Random], list[Expression]]) -> list[float]:
-    """Our time over theirs, round by round; the one who starts alternates."""
+def measure(theirs: Contender, make: Callable[[random.Random], list[Expression]]) -> list[Run]:
+    """Ours over theirs, round by round; the one who starts alternates."""
     ratios = []
     for number in range(-1, ROUNDS):
         expressions = [e for k in range(5) for e in make(random.Random(1000 * number + k))]
-        both = (OURS, theirs) if number % 2 else (theirs, OURS)
-        seconds = {contender.simplify: contender.run(expressions) for contender in both}
-        ratios.append(seconds[OURS.simplify] / seconds[theirs.simplify])
+        first = OURS.run(expressions) if number % 2 else None
+        other = theirs.run(expressions)
+        own = first or OURS.run(expressions)
+        ratios.append(Run(own.seconds / other.seconds, own.operations / other.operations))
     return ratios[1:]
 
 
@@ -180,11 +195,14 @@ def main() -> None:
     if isinstance(theirs, str):
         click.echo(f"skipped: {theirs}")
         return
-    click.echo(f"{'ours/tinygrad':28}{'median':>8}{'lowest':>8}{'highest':>8}")
+    click.echo(f"{'ours/tinygrad':28}{'time':>8}{'lowest':>8}{'highest':>8}{'operations':>12}")
     for name, make in WORKLOADS.items():
         ratios = measure(theirs, make)
-        middle = statistics.median(ratios)
-        click.echo(f"{name:28}{middle:8.2f}{min(ratios):8.2f}{max(ratios):8.2f}")
+        times = [ratio.seconds for ratio in ratios]
+        left = statistics.median(ratio.operations for ratio in ratios)
+        click.echo(
+            f"{name:28}{statistics.median(times):8.2f}{min(times):8.2f}{max(times):8.2f}{left:12.2f}"
+        )
 
 
 if __name__ == "__main__":
