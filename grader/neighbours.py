@@ -78,7 +78,7 @@ class _Moves:
         self.rng = np.random.default_rng(number)
         self.other = number % 2 == 1
         self.overflows = number % 4 == 1
-        fusable = _fused_products(program)
+        fusable = fused_products(program)
         self.fused = frozenset(node for node in fusable if self.rng.random() < 0.5)
 
     def noise(self, shape: tuple[int, ...]) -> Array:
@@ -192,7 +192,7 @@ class _Moves:
         return np.asarray(np.where(where, flipped, moved))
 
 
-def _fused_products(program: UOp) -> frozenset[UOp]:
+def fused_products(program: UOp) -> frozenset[UOp]:
     """Products whose one use is a sum, perhaps behind movement or NEG."""
     users: dict[UOp, list[UOp]] = {}
     for node in program.toposort():

@@ -198,8 +198,8 @@ def test_unused_later(judge):
 
 def test_long_chain(judge):
     """A chain of ten thousand UOps is an ordinary program."""
-    ops = [f"y{k + 1} = {'NEG' if k % 2 else 'EXP2'} y{k}" for k in range(10_000)]
-    first = 'y0 = PARAM : {"slot": 0, "dtype": "float32", "shape": [2]}'
+    ops = [f"y{k + 1} = {f'MUL y{k}' if k % 2 else 'NEG'} y{k}" for k in range(10_000)]
+    first = 'y0 = PARAM : {"slot": 0, "dtype": "int32", "shape": [2]}'
     judge.accepts("\n".join([first, *ops, "return y10000"]))
 
 

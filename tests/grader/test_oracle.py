@@ -91,9 +91,36 @@ def test_exact_programs_have_no_room():
     text = """uops 1
 x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
 two = CONST : {"value": 2, "dtype": "float32"}
-y = MUL x two
+y = MAX x two
 n = NEG y
 return n
 """
     found = expected(read(text, 1), {0: np.array([1.1, 2.3, -5.7], np.float32)})
     assert not found.allowed[0].any()
+
+
+def test_long_sums_have_a_priori_bounds():
+    """γₙ·Σ|x|, a bound that no sampling of evaluations gives."""
+    text = """uops 1
+x = PARAM : {"slot": 0, "dtype": "float32", "shape": [1000]}
+s = REDUCE x : {"op": "ADD", "axes": 1}
+return s
+"""
+    x = np.linspace(-1, 1, 1000, dtype=np.float32)
+    allowed = float(expected(read(text, 3), {0: x}).allowed[0])
+    assert 1e-9 < allowed < 1.1 * 1000 * 2.0**-24 * float(np.abs(x).sum())
+
+
+def test_a_product_that_overflows_may_be_fused():
+    """inf in two roundings, finite in one: both are right where the product has no other use."""
+    text = """uops 1
+x = PARAM : {"slot": 0, "dtype": "float32", "shape": [1]}
+y = PARAM : {"slot": 1, "dtype": "float32", "shape": [1]}
+p = MUL x x
+s = ADD p y
+return s
+"""
+    inputs = {0: np.array([1.9e19], np.float32), 1: np.array([-3e38], np.float32)}
+    assert np.isnan(expected(read(text, 1), inputs).allowed[0]).all()
+    twice = text.replace("return s", "return s p")
+    assert not np.isnan(expected(read(twice, 1), inputs).allowed[0]).any()
