@@ -119,11 +119,17 @@ BOOLEAN = Rules(
     ),
 )
 
+f = var("f", floating)
+
 FLOAT = Rules(
     "exact identities of floats",
     (
-        Rule("max_minus_infinity", MAX(var("x", floating), float("-inf")), lambda x: x),
-        Rule("less_negated", CMPLT(NEG(var("x", floating)), NEG(y)), lambda x, y: CMPLT(y, x)),
+        Rule("max_minus_infinity", MAX(f, float("-inf")), lambda f: f),
+        Rule("less_negated", CMPLT(NEG(f), NEG(y)), lambda f, y: CMPLT(y, f)),
+        Rule("less_than_negated", CMPLT(c1, NEG(f)), lambda c1, f: CMPLT(f, _opposite(c1))),
+        Rule("negated_less_than", CMPLT(NEG(f), c1), lambda f, c1: CMPLT(_opposite(c1), f)),
+        Rule("differ_negated", CMPNE(NEG(f), NEG(y)), lambda f, y: CMPNE(f, y)),
+        Rule("differ_from_negated", CMPNE(NEG(f), c1), lambda f, c1: CMPNE(f, _opposite(c1))),
     ),
 )
 
@@ -172,18 +178,39 @@ def holds(wide: DType, narrow: DType) -> bool:
     return wide.is_int and wide.min <= narrow.min and narrow.max <= wide.max
 
 
+def _keeps(cast: UOp) -> bool:
+    """A CAST that changes no value: its dtype holds all of the source's, or all of its interval."""
+    dtype, source = cast.dtype, cast.src[0]
+    if dtype.is_int and source.dtype.is_int:
+        low, high = source.interval
+        return dtype.min <= low and high <= dtype.max
+    return holds(dtype, source.dtype)
+
+
 def cast_cast(node: UOp, inner: UOp, x: UOp) -> UOp | None:
-    """CAST(CAST(x, m), d) → CAST(x, d), if m holds every x, or integers only narrow to d."""
+    """CAST(CAST(x, m), d) → CAST(x, d), if m keeps x, or integers only narrow to d."""
     middle, final = inner.dtype, node.dtype
     narrows = x.dtype.is_int and middle.is_int and final.is_int and final.bits <= middle.bits
-    return CAST(x, arg=final) if narrows or holds(middle, x.dtype) else None
+    return CAST(x, arg=final) if narrows or _keeps(inner) else None
 
+
+def compared_casts(node: UOp, left: UOp, right: UOp) -> UOp | None:
+    """CAST(x, m) ∘ CAST(y, m) → x ∘ y for a comparison ∘, if m keeps both, of one dtype."""
+    x, y = left.src[0], right.src[0]
+    same = x.dtype is y.dtype and (x.dtype is not bool_ or node.op is CMPNE)
+    return node.with_src((x, y)) if same and _keeps(left) and _keeps(right) else None
+
+
+left, right = CAST(x).named("left"), CAST(y).named("right")
 
 CASTS = Rules(
     "CAST",
     (
         Rule("cast_nothing", CAST(x), lambda node, x: x if x.dtype is node.dtype else None),
         Rule("cast_cast", CAST(CAST(x).named("inner")), cast_cast),
+        Rule("less_of_casts", CMPLT(left, right), compared_casts),
+        Rule("differ_of_casts", CMPNE(left, right), compared_casts),
+        Rule("differ_from_zero", CMPNE(CAST(b), 0), lambda b: b),
     ),
 )
 

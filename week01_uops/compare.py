@@ -19,7 +19,7 @@ from week01_uops.linear import (
     split,
     wrapped,
 )
-from week01_uops.node import UOp, const
+from week01_uops.node import CONST, UOp, const
 from week01_uops.ops import CMPLT, CMPNE, FLOORDIV, MAX, WHERE
 from week01_uops.order import order
 from week01_uops.pattern import Rule, Skip, any_of, var
@@ -141,6 +141,15 @@ def larger(node: UOp) -> UOp | None:
     return a if low >= 0 else b if high <= 0 else None
 
 
+def not_less(a: UOp, b: UOp) -> UOp | None:
+    """NOT (a < c) → c − 1 < a and NOT (c < b) → b < c + 1, for a constant c."""
+    if b.op is CONST and b.arg.value > b.dtype.min:
+        return CMPLT(const(b.arg.value - 1, b.dtype), a)
+    if a.op is CONST and a.arg.value < a.dtype.max:
+        return CMPLT(b, const(a.arg.value + 1, a.dtype))
+    return None
+
+
 a, b = var("a", integer), var("b")
 
 COMPARE = Rules(
@@ -155,6 +164,7 @@ COMPARE = Rules(
             keeps_shape=True,
             proof="z3",
         ),
+        Rule("not_less", CMPNE(CMPLT(a, b), True), not_less),
         Rule("where_larger", WHERE(CMPLT(a, b), b, a), lambda a, b: MAX(a, b), keeps_shape=True),
     ),
 )

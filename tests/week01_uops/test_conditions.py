@@ -47,7 +47,10 @@ def no(condition):
         (CMPNE(ADD(x, 3), 5), CMPNE(x, 2)),
         (CMPNE(NEG(x), y), CMPNE(ADD(x, y), 0)),
         (CMPNE(MUL(i, 4), 8), CMPNE(i, 2)),
+        (no(CMPLT(x, 5)), CMPLT(4, x)),
+        (no(CMPLT(5, x)), CMPLT(x, 6)),
         # conjunctions
+        (MUL(no(CMPLT(x, 5)), no(CMPLT(x, 7))), CMPLT(6, x)),
         (MUL(CMPLT(x, 5), CMPLT(x, 7)), CMPLT(x, 5)),
         (MUL(CMPLT(5, x), MUL(p, CMPLT(7, x))), MUL(CMPLT(7, x), p)),
         (MUL(CMPLT(x, 5), CMPLT(5, x)), FALSE),
@@ -73,6 +76,8 @@ def test_fires(before, after):
     [
         CMPLT(ADD(x, 3), 5),  # x + 3 may wrap
         CMPLT(x, y),
+        no(CMPLT(x, y)),
+        no(CMPLT(f, 5.0)),
         CMPLT(f, 5.0),
         CMPNE(f, f),
         CMPLT(ADD(MUL(j, 8), i), 65),
