@@ -1,4 +1,4 @@
-"""Rule tables compiled to Python: one function for each root op, straight-line tests in order.
+"""Rules compiled to Python: one function for each root op, straight-line tests in order.
 
 The rule ADD(x, 0) → x becomes, in the function of ADD, whose sources and their ops are at hand,
 
@@ -15,34 +15,54 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from week01_uops.dtypes import Value
 from week01_uops.node import Op, UOp
 from week01_uops.pattern import Pattern, Rule, orders
 
-Compiled = tuple[str, Mapping[Op, Callable[..., Any]]]
+Matcher = Callable[..., Any]
 Step = tuple[str, bool]
 """A line of text, and whether what follows is nested in it."""
 
 
-def compile_rows(rows: tuple[Rule, ...]) -> Compiled:
-    """The text of a table and its functions by root op; a TypeError where a root names no op."""
-    by_op: dict[Op, list[tuple[Rule, Pattern]]] = {}
-    for rule in rows:
-        if rule.pattern.ops is None:
-            raise TypeError(f"rule {rule.name}: the root of its pattern must name an op")
-        for op in sorted(rule.pattern.ops, key=lambda op: op.name):
-            for pattern in orders(rule.pattern):
-                by_op.setdefault(op, []).append((rule, pattern))
+class Matchers(dict[Op, Matcher | None]):
+    """The function of each root op, compiled when it is first asked for; None without rules.
+
+    Attributes:
+        rows: the rules of each op that has any, in order.
+    """
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        by_op: dict[Op, list[Rule]] = {}
+        for rule in rules:
+            if rule.pattern.ops is None:
+                raise TypeError(f"rule {rule.name}: the root of its pattern must name an op")
+            for op in sorted(rule.pattern.ops, key=lambda op: op.name):
+                by_op.setdefault(op, []).append(rule)
+        self.rows = {op: tuple(rows) for op, rows in by_op.items()}
+
+    def __missing__(self, op: Op) -> Matcher | None:
+        """Compile the function of an op."""
+        found = self[op] = compiled(op, self.rows[op])[1] if op in self.rows else None
+        return found
+
+    @property
+    def source(self) -> str:
+        """The text of all functions."""
+        return "\n".join(compiled(op, rows)[0] for op, rows in self.rows.items())
+
+
+@cache
+def compiled(op: Op, rows: tuple[Rule, ...]) -> tuple[str, Matcher]:
+    """The text and the function of one root op; tables with the same rows for it share them."""
     emitter = _Emitter()
-    for op, attempts in by_op.items():
-        emitter.function(op, attempts)
+    emitter.function(op, [(rule, pattern) for rule in rows for pattern in orders(rule.pattern)])
     text = "\n".join(emitter.lines)
-    names = emitter.names
-    exec(compile(text, "<rules>", "exec"), names)
-    return text, {op: names[f"match_{op.name}"] for op in by_op}
+    exec(compile(text, "<rules>", "exec"), emitter.names)
+    return text, emitter.names[f"match_{op.name}"]
 
 
 def fixed_arity(op: Op) -> int:

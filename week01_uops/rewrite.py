@@ -1,23 +1,22 @@
 """The one rewrite engine: rule tables compiled to Python, applied to a fixed point.
 
-A table is compiled once, on first use (`matcher`), so that a node pays only for the rules that
+A table is compiled on first use, op by op (`matcher`), so that a node pays only for the rules that
 could match it. The generated text is `Rules.source`.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NoReturn
 
 from week01_uops.errors import CompilerError
-from week01_uops.matcher import compile_rows
-from week01_uops.node import Op, UOp
+from week01_uops.matcher import Matchers
+from week01_uops.node import UOp
 from week01_uops.pattern import Rule
 
-Matcher = Callable[[UOp, "Trace | None"], tuple[UOp, Rule] | None]
 Order = Literal["bottom_up", "top_down"]
 
 
@@ -72,24 +71,19 @@ class Rules:
         """The rows that change no result."""
         return Rules(self.subject, tuple(rule for rule in self.rows if rule.exact))
 
-    @cached_property
-    def compiled(self) -> tuple[str, Mapping[Op, Matcher]]:
-        """The generated text and its functions by root op."""
-        return compile_rows(self.rows)
-
     @property
     def source(self) -> str:
         """The Python text that the table is compiled to."""
-        return self.compiled[0]
+        return self.matchers.source
 
-    @property
-    def matchers(self) -> Mapping[Op, Matcher]:
+    @cached_property
+    def matchers(self) -> Matchers:
         """The function that tries this table's rules, for each root op that has any."""
-        return self.compiled[1]
+        return Matchers(self.rows)
 
     def apply(self, node: UOp, trace: Trace | None = None) -> tuple[UOp, Rule] | None:
         """The first rule that changes this node, with its result; None if there is none."""
-        matcher = self.matchers.get(node.op)
+        matcher = self.matchers[node.op]
         return matcher(node, trace) if matcher is not None else None
 
 
@@ -186,7 +180,7 @@ class _Engine:
             self.stack += [(node, new, False), (new, None, False)]
 
     def _step(self, node: UOp) -> UOp | None:
-        matcher = self.matchers.get(node.op)
+        matcher = self.matchers[node.op]
         found = matcher(node, self.trace) if matcher is not None else None
         if found is None:
             return None

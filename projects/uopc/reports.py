@@ -40,7 +40,8 @@ class Reporter:
         for line in difference(before, self.latest):
             self.console.print(Text(line, style=STYLES.get(line[0], "dim")))
         for name, count in step.trace.fired.most_common():
-            self.console.print(Text(f"   {name} ×{count}", style="dim"))
+            if count:
+                self.console.print(Text(f"   {name} ×{count}", style="dim"))
         for (name, reason), node in step.trace.declined.items():
             about = f"{node.op.name} {node.dtype}{list(node.shape)}"
             self.console.print(Text(f"   {name} declined at {about}: {reason}", style="yellow"))
@@ -51,7 +52,7 @@ class Reporter:
         for name in ("pass", "level", "ms", "nodes", "what it did"):
             table.add_column(name, justify="right" if name in ("ms", "nodes") else "left")
         for step in self.steps:
-            did = ", ".join(f"{name} ×{count}" for name, count in step.trace.fired.most_common(6))
+            did = ", ".join(f"{name} ×{n}" for name, n in step.trace.fired.most_common(6) if n)
             table.add_row(
                 step.of.name,
                 step.of.level,
@@ -86,7 +87,7 @@ def _pass_json(step: Step) -> dict[str, Any]:
         "seconds": step.seconds,
         "nodes": len(step.after.toposort()),
         "changed": step.after is not step.before,
-        "rules": dict(step.trace.fired),
+        "rules": {name: count for name, count in step.trace.fired.items() if count},
         "declined": [
             {"rule": name, "reason": reason, "op": node.op.name}
             for (name, reason), node in step.trace.declined.items()
