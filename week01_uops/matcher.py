@@ -23,7 +23,7 @@ from week01_uops.dtypes import Value
 from week01_uops.node import Op, UOp
 from week01_uops.pattern import Pattern, Rule, orders
 
-Matcher = Callable[..., Any]
+Matcher = Callable[[UOp, Any], "tuple[UOp, Rule] | None"]
 Step = tuple[str, bool]
 """A line of text, and whether what follows is nested in it."""
 

@@ -40,7 +40,18 @@ MANY_DEMANDS = 16
 
 @dataclass(frozen=True)
 class Case:
-    """A STAGE about to be decided."""
+    """A STAGE about to be decided.
+
+    Attributes:
+        value: what it holds.
+        demands: where elements of it are wanted.
+        evaluations: how often an element would be computed without the STAGE.
+        work: operations for all elements once.
+        stored: an output is this value.
+        constant: it is index arithmetic.
+        reduces: its work holds a reduction.
+        indexed: the program reads it as a place.
+    """
 
     value: UOp
     demands: tuple[Demand, ...]
