@@ -184,20 +184,33 @@ def divisors(form: Linear, whole: int) -> list[int]:
 
 
 def build(form: Linear, like: UOp) -> UOp:
-    """The canonical node of a form, with the dtype of `like`.
-
-    Terms of one coefficient are added before they are scaled; the large coefficients, which as a
-    rule belong to outer axes, come first, the constant last.
-    """
+    """The canonical node of a form, with the dtype of `like`; the constant comes last."""
     dtype = like.dtype
-    groups: dict[int, list[UOp]] = {}
-    for t, c in wrapped(form, dtype.bits).terms.items():
-        groups.setdefault(c, []).append(t)
-    parts = [_scale(_sum(groups[c]), c) for c in sorted(groups, key=lambda c: (-abs(c), c))]
+    terms = wrapped(form, dtype.bits).terms
     constant = dtype.wrap(form.constant)
-    if constant or not parts:
-        parts.append(_constant(constant, dtype))
-    return _chain(parts)
+    if not terms:
+        return _constant(constant, dtype)
+    node = _multiples(terms, 1 << (dtype.bits - 1))
+    return make(ADD, (node, _constant(constant, dtype))) if constant else node
+
+
+def _multiples(terms: Mapping[UOp, int], half: int) -> UOp:
+    """Σ cᵢ·tᵢ by Horner's scheme: 64·i + 16·j + k is (i·4 + j)·16 + k.
+
+    Terms of one coefficient are added before they are scaled. Large coefficients, which as a rule
+    belong to outer axes, come first. So a multiple of a sum stays one, and shares the sum. The
+    coefficient −half, modulo 2·half its own opposite, counts as positive.
+    """
+    groups: dict[int, list[UOp]] = {}
+    for t, c in terms.items():
+        groups.setdefault(half if c == -half else c, []).append(t)
+    first, *others = sorted(groups, key=lambda c: (-abs(c), c < 0))
+    node, scale = _sum(groups[first]), first
+    for c in others:
+        shared = math.gcd(scale, c) * (-1 if scale < 0 and c < 0 else 1)
+        parts = _scale(node, scale // shared), _scale(_sum(groups[c]), c // shared)
+        node, scale = make(ADD, parts), shared
+    return _scale(node, scale)
 
 
 def _constant(value: int, dtype: DType) -> UOp:
