@@ -19,7 +19,7 @@ from week01_uops.linear import (
     split,
     wrapped,
 )
-from week01_uops.node import CONST, UOp, const
+from week01_uops.node import CONST, UOp, const, make
 from week01_uops.ops import CMPLT, CMPNE, FLOORDIV, MAX, WHERE
 from week01_uops.order import order
 from week01_uops.pattern import Rule, Skip, any_of, var
@@ -144,9 +144,9 @@ def larger(node: UOp) -> UOp | None:
 def not_less(a: UOp, b: UOp) -> UOp | None:
     """NOT (a < c) → c − 1 < a and NOT (c < b) → b < c + 1, for a constant c."""
     if b.op is CONST and b.arg.value > b.dtype.min:
-        return CMPLT(const(b.arg.value - 1, b.dtype), a)
+        return make(CMPLT, (const(b.arg.value - 1, b.dtype), a))
     if a.op is CONST and a.arg.value < a.dtype.max:
-        return CMPLT(b, const(a.arg.value + 1, a.dtype))
+        return make(CMPLT, (b, const(a.arg.value + 1, a.dtype)))
     return None
 
 
