@@ -7,7 +7,7 @@ get a name. How an op is written is a row of one of two tables: text of values, 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -71,7 +71,7 @@ class Kernel:
     names: dict[UOp, str]
     checked: bool = False
     lines: list[str] = field(default_factory=list)
-    terms: dict[UOp, Term] = field(default_factory=dict)
+    terms: ChainMap[UOp, Term] = field(default_factory=ChainMap)
     position: int = 0
     declare: dict[int, str] = field(default_factory=dict)
     _depth: int = 1

@@ -74,6 +74,7 @@ def _open_loop(kernel: Kernel, node: UOp) -> None:
     name = kernel.names[node]
     end = _loop_end(kernel, node)
     kernel.open_block(f"for (int64_t {name} = 0; {name} < {end}; {name}++)")
+    kernel.terms = kernel.terms.new_child()
     kernel.terms[node] = Term(name, ATOM)
 
 
@@ -95,6 +96,7 @@ def _loop_end(kernel: Kernel, node: UOp) -> str:
 def _close_loops(kernel: Kernel, node: UOp) -> None:
     for _ in node.src[1:]:
         kernel.close_block()
+        kernel.terms = kernel.terms.parents
 
 
 def _declare(kernel: Kernel, node: UOp) -> None:

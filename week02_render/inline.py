@@ -7,7 +7,7 @@ deeper, and is named by the position at which it begins.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from dataclasses import dataclass, field
 
 from week01_uops.dtypes import void
@@ -36,7 +36,7 @@ class Uses:
     loads: defaultdict[UOp, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
-        latest: dict[UOp, int] = {}
+        latest: ChainMap[UOp, int] = ChainMap()  # a loop hides what it computes, and what it hid
         opened = [0]
         for position, node in enumerate(self.nodes):
             for source in operands(node):
@@ -44,9 +44,11 @@ class Uses:
                     self.users[latest[source]].append(position)
             if node.op is RANGE:
                 opened.append(position + 1)
+                latest = latest.new_child()
             elif node.op is END:
                 for block in opened[1 - len(node.src) :]:
                     self.end[block] = position
+                    latest = latest.parents
                 del opened[1 - len(node.src) :]
             elif node.op in (LOAD, STORE):
                 table = self.stores if node.op is STORE else self.loads

@@ -67,13 +67,13 @@ class Lowering:
         rows: how each op finds an element.
         effects: lowered effects, for the AFTERs that wait for them.
         numbers: numbers for new RANGEs.
-        pool: RANGEs of reductions by size, used again where they are not open.
+        pool: RANGEs of reductions by level and size.
     """
 
     rows: Mapping[Op, Row]
     numbers: itertools.count[int] = field(default_factory=itertools.count)
     effects: dict[UOp, UOp] = field(default_factory=dict)
-    pool: dict[int, list[UOp]] = field(default_factory=dict)
+    pool: dict[tuple[int, int], list[UOp]] = field(default_factory=dict)
     found: dict[Element, UOp] = field(default_factory=dict)
 
     def element(self, wanted: Element) -> UOp:
@@ -115,17 +115,17 @@ class Lowering:
     def _new_range(self, size: int) -> UOp:
         return loop(next(self.numbers), size) if size != 1 else const(0, int64)
 
-    def shared_ranges(self, shape: Shape, outside: frozenset[UOp]) -> Indices:
-        """Loops over a shape that are none of those outside.
+    def shared_ranges(self, shape: Shape, level: int) -> Indices:
+        """Loops over a shape, for a reduction of some level.
 
-        Reductions over equal shapes get the same RANGEs, so that what their bodies have in
-        common is one node, and their loops can be one loop.
+        Reductions of one level, of which none can stand inside another, get the same RANGEs for
+        equal sizes, so that what their bodies have in common is one node, and their loops can
+        be one loop.
         """
         chosen: list[UOp] = []
         for size in shape:
-            pool = self.pool.setdefault(size, [])
-            taken = outside.union(chosen)
-            free = next((r for r in pool if r not in taken), None)
+            pool = self.pool.setdefault((level, size), [])
+            free = next((r for r in pool if r not in chosen), None)
             if free is None:
                 free = self._new_range(size)
                 if free.op is RANGE:

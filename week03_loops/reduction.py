@@ -11,12 +11,18 @@ from collections import defaultdict
 from collections.abc import Generator
 
 from week01_uops.dtypes import DType, bfloat16, float16, float32
-from week01_uops.node import UOp, const, make
+from week01_uops.node import UOp, const, make, recursive
 from week01_uops.ops import CAST
 from week01_uops.rewrite import Trace
 from week02_render.lower import Element, Lowering
 from week02_render.ops import AFTER, ALLOC, END, LOAD, RANGE, STORE, AllocArg, open_ranges
 from week03_loops.ops import REDUCE, ReduceArg, identity
+
+
+@recursive
+def reduction_level(node: UOp) -> int:
+    """How many reductions, one inside or behind the other, a node needs."""
+    return max(map(reduction_level, node.src), default=0) + (node.op is REDUCE)
 
 
 def element(state: Lowering, e: Element) -> Generator[Element, UOp, UOp]:
@@ -27,8 +33,7 @@ def element(state: Lowering, e: Element) -> Generator[Element, UOp, UOp]:
         ranges.append((yield Element(item, ())))
     axes: int = e.node.arg.axes
     if axes:
-        outside = frozenset().union(*map(open_ranges, (*e.at, *([e.gate] if e.gate else []))))
-        ranges = list(state.shared_ranges(x.shape[:axes], outside))
+        ranges = list(state.shared_ranges(x.shape[:axes], reduction_level(e.node)))
     value = yield Element(x, (*ranges[:axes], *e.at), e.gate)
     loops = [r for r in ranges if r.op is RANGE]
     return make(REDUCE, (value, *loops), ReduceArg(e.node.arg.op, 0)) if loops else value
@@ -45,23 +50,13 @@ def accumulate(body: UOp, trace: Trace) -> UOp:
     Reductions over the same loops of which none needs another share one nest.
     """
     order = body.toposort()
-    level = _levels(order)
     groups: dict[tuple[object, ...], list[UOp]] = defaultdict(list)
     for node in order:
         if node.op is REDUCE:
-            groups[node.src[1:], open_ranges(node), level[node]].append(node)
+            groups[node.src[1:], open_ranges(node), reduction_level(node)].append(node)
     group_of = {node: members for members in groups.values() for node in members}
     slots = itertools.count(max((n.arg.slot for n in order if n.op is ALLOC), default=-1) + 1)
     return _Accumulate(group_of, slots).run(body)
-
-
-def _levels(order: list[UOp]) -> dict[UOp, int]:
-    """How many reductions, one inside or behind the other, a node needs."""
-    level: dict[UOp, int] = {}
-    for node in order:
-        below = max((level[s] for s in node.src), default=0)
-        level[node] = below + (node.op is REDUCE)
-    return level
 
 
 class _Accumulate:

@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from week01_uops.node import UOp, recursive
+from week01_uops.node import UOp
 from week02_render.lower import Indices, broadcast_indices
 from week02_render.ops import AFTER, INDEX, LOAD, loop, open_ranges
 from week03_loops.movement import INDEX_MAPS, ZERO
 from week03_loops.ops import REDUCE
+from week03_loops.reduction import reduction_level
 from week04_fusion.ops import STAGE
 from week04_fusion.stage import COMPUTED
 
@@ -97,12 +98,6 @@ LEVEL = 10_000
 """Range numbers of reductions start here; each level of reductions has its own."""
 
 
-@recursive
-def _level(node: UOp) -> int:
-    """How many reductions, one inside or behind the other, a node needs."""
-    return max(map(_level, node.src), default=0) + (node.op is REDUCE)
-
-
 def _reduced(node: UOp, d: Demand) -> Demand:
     """Inside a reduction: its loops below those that it depends on.
 
@@ -113,7 +108,7 @@ def _reduced(node: UOp, d: Demand) -> Demand:
     axes: int = node.arg.axes
     if not axes:
         return demand(d.nest, d.at, (*outer, *node.src[1:]))
-    first = LEVEL * _level(node)
+    first = LEVEL * reduction_level(node)
     ranges = tuple(loop(first + k, size) for k, size in enumerate(node.src[0].shape[:axes]))
     return demand(d.nest, (*ranges, *d.at), (*outer, *ranges))
 
