@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from week01_uops.node import UOp
 
 CODES: Mapping[str, str] = MappingProxyType(
     {
@@ -68,7 +64,7 @@ class ProgramError(Exception):
 
     also: tuple[ProgramError, ...] = ()
 
-    def __init__(self, code: str, message: str, nodes: tuple[UOp, ...] = ()) -> None:
+    def __init__(self, code: str, message: str, nodes: tuple[object, ...] = ()) -> None:
         super().__init__(message)
         self.code = code
         self.nodes = nodes
