@@ -60,7 +60,7 @@ def outcome(reader, text):
         result = reader(text, ops=OPS, limits=SMALL)
     except ReadErrors as errors:
         result = errors
-    assert time.perf_counter() - start < 10
+    assert time.perf_counter() - start < 60
     if not isinstance(result, ReadErrors):
         return result
     assert result.diagnostics
