@@ -184,33 +184,38 @@ def divisors(form: Linear, whole: int) -> list[int]:
 
 
 def build(form: Linear, like: UOp) -> UOp:
-    """The canonical node of a form, with the dtype of `like`; the constant comes last."""
+    """The canonical node of a form, with the dtype of `like`.
+
+    Terms of one coefficient are added before they are scaled. Large coefficients, which as a rule
+    belong to outer axes, come first, the constant last.
+    """
     dtype = like.dtype
-    terms = wrapped(form, dtype.bits).terms
+    half = 1 << (dtype.bits - 1)
+    groups: dict[int, list[UOp]] = {}
+    for t, c in wrapped(form, dtype.bits).terms.items():
+        # Modulo 2·half, the coefficient −half is its own opposite: it counts as positive.
+        groups.setdefault(half if c == -half else c, []).append(t)
     constant = dtype.wrap(form.constant)
-    if not terms:
+    if not groups:
         return _constant(constant, dtype)
-    node = _multiples(terms, 1 << (dtype.bits - 1))
+    ordered = sorted(groups, key=lambda c: (-abs(c), c < 0))
+    node = _multiples([(c, _sum(groups[c])) for c in ordered])
     return make(ADD, (node, _constant(constant, dtype))) if constant else node
 
 
-def _multiples(terms: Mapping[UOp, int], half: int) -> UOp:
-    """Σ cᵢ·tᵢ by Horner's scheme: 64·i + 16·j + k is (i·4 + j)·16 + k.
+def _multiples(parts: list[tuple[int, UOp]]) -> UOp:
+    """Σ c·x by Horner's scheme: 64·i + 16·j + k is (i·4 + j)·16 + k.
 
-    Terms of one coefficient are added before they are scaled. Large coefficients, which as a rule
-    belong to outer axes, come first. So a multiple of a sum stays one, and shares the sum. The
-    coefficient −half, modulo 2·half its own opposite, counts as positive.
+    What all coefficients share is taken out, unless that takes one product more. So a multiple of
+    a sum stays one, and shares the sum.
     """
-    groups: dict[int, list[UOp]] = {}
-    for t, c in terms.items():
-        groups.setdefault(half if c == -half else c, []).append(t)
-    first, *others = sorted(groups, key=lambda c: (-abs(c), c < 0))
-    node, scale = _sum(groups[first]), first
-    for c in others:
-        shared = math.gcd(scale, c) * (-1 if scale < 0 and c < 0 else 1)
-        parts = _scale(node, scale // shared), _scale(_sum(groups[c]), c // shared)
-        node, scale = make(ADD, parts), shared
-    return _scale(node, scale)
+    *outer, (last, x) = parts
+    if not outer:
+        return _scale(x, last)
+    shared = math.gcd(*[c for c, _ in parts]) * (1 if any(c > 0 for c, _ in parts) else -1)
+    if shared != 1 and abs(shared) == abs(last):
+        return _scale(_multiples([(c // shared, x) for c, x in parts]), shared)
+    return make(ADD, (_multiples(outer), _scale(x, last)))
 
 
 def _constant(value: int, dtype: DType) -> UOp:
