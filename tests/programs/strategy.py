@@ -274,9 +274,10 @@ def gathered(pool: Pool) -> UOp | None:
 def looped(pool: Pool) -> UOp | None:
     """A loop written by hand: each element of an input, changed, to storage."""
     dtype, size = pool.any_dtype((float32, int32, bool_)), pool.draw(st.sampled_from(SIZES))
-    x, place, i = pool.param(dtype, (size,)), pool.alloc(dtype, (size,)), pool.fresh_range(size)
+    x, place, i = pool.param(dtype, (size,)), pool.buffer(dtype, (size,)), pool.fresh_range(size)
     value = w1.MAX(w2.LOAD(w2.INDEX(x, i)), pool.const(dtype))
-    effect = w2.STORE(w2.INDEX(place, i), value)
+    gates = [w1.CMPLT(i, pool.number(4))] if pool.draw(st.booleans()) else []
+    effect = w2.STORE(w2.INDEX(place, i), value, *gates)
     return make(w2.AFTER, (place, w2.END(effect, i)))
 
 
