@@ -20,7 +20,15 @@ from tests.week01_uops.prove import (
     sums,
 )
 from week01_uops import ops
-from week01_uops.algebra import ALGEBRA
+from week01_uops.algebra import (
+    ARITHMETIC,
+    BOOLEAN,
+    CASTS,
+    COMMUTE,
+    FLOAT,
+    INTEGER,
+    SELECT,
+)
 from week01_uops.compare import COMPARE
 from week01_uops.conditions import CONDITIONS
 from week01_uops.dtypes import bool_, int8, int64, uint8, uint64
@@ -31,7 +39,8 @@ from week01_uops.pattern import Rule, walk
 from week01_uops.simplify import SIMPLIFY
 from week01_uops.symbolic import SYMBOLIC
 
-TABLES = (FOLDING, ALGEBRA, SYMBOLIC, COMPARE, CONDITIONS)
+ALGEBRA = (COMMUTE, ARITHMETIC, INTEGER, BOOLEAN, FLOAT, SELECT, CASTS)
+TABLES = (FOLDING, *ALGEBRA, SYMBOLIC, COMPARE, CONDITIONS)
 RULES = [rule for table in TABLES for rule in table]
 SHORT = (INT4, UINT4, INT5)
 WORDS = (int8, uint8, int64, uint64)
@@ -166,6 +175,10 @@ def test_no_rule_is_missing():
     assert {rule.proof for rule in RULES} <= {"exhaustive", "z3"}
     assert {rule.name for rule in RULES if rule.proof == "z3"} == set(SUMS)
     assert set(CASES) <= {rule.name for rule in RULES}
+
+
+def test_tables_have_one_screen():
+    assert all(len(table.rows) <= 20 for table in TABLES)
 
 
 def test_only_exact_rules_touch_floats():
