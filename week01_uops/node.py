@@ -124,7 +124,18 @@ MANY = 1 << 30
 class UOp:
     """A node. Make one with `OP(source, …, arg=…)` or, unchecked argument, `make`."""
 
-    __slots__ = ("__weakref__", "_interval", "_memo", "arg", "dtype", "op", "place", "shape", "src")
+    __slots__ = (
+        "__weakref__",
+        "_interval",
+        "_memo",
+        "_settled",
+        "arg",
+        "dtype",
+        "op",
+        "place",
+        "shape",
+        "src",
+    )
 
     op: Op
     src: tuple[UOp, ...]
@@ -134,6 +145,7 @@ class UOp:
     place: Place | None
     _interval: Interval | None
     _memo: dict[object, Any] | None
+    _settled: object  # the rules that were last seen to leave it, and all below it, as it is
 
     _table: ClassVar[dict[tuple[Op, tuple[UOp, ...], Any], _Reference]] = {}
     _lock: ClassVar[threading.RLock] = threading.RLock()
@@ -214,7 +226,7 @@ def make(op: Op, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:  # noqa: AN
         node = object.__new__(UOp)
         node.op, node.src, node.arg = op, src, arg
         node.dtype, node.shape, node.place = dtype, shape, place
-        node._interval = node._memo = None
+        node._interval = node._memo = node._settled = None
         entry = _Reference(node, _forget)
         entry.key = identity
         UOp._table[identity] = entry

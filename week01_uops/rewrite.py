@@ -139,7 +139,7 @@ class _Engine:
         return done[root]
 
     def _visit(self, node: UOp) -> None:
-        if node._memo is not None and self.rules in node._memo:
+        if node._settled is self.rules:
             self.done[node] = node
             return
         if node in self.waiting:
@@ -165,9 +165,7 @@ class _Engine:
         new = None if self.top_down else self._step(rebuilt)
         if new is None:
             done[node] = done[rebuilt] = rebuilt
-            if rebuilt._memo is None:
-                rebuilt._memo = {}
-            rebuilt._memo[self.rules] = True
+            rebuilt._settled = self.rules
             return
         if rebuilt is not node:
             self.stack.append((node, rebuilt, False))
