@@ -1,13 +1,19 @@
 """The sample submissions: right ones pass, wrong ones fail for the reason that they name."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from grader.judge import Judge
+from grader.plugin import CONFORMANCE
 from grader.sandbox import Limits
 from grader.subject import SubprocessCompiler
-from grader.submission import load
+from grader.submission import Submission, load
 from grader.verdict import SpecFailure, Verdict
 from grader.weeks import ROOT
 
@@ -48,22 +54,81 @@ WRONG = {
 }
 
 
-def judged(name: str, seconds: float = 10.0) -> Judge:
-    folder = SAMPLES / name
-    if not folder.is_dir():
-        pytest.skip(f"no sample {name}")
-    submission = load(folder)
-    needed = "gcc" if submission.language == "c" else "node"
+CAUGHT_BY = {
+    "wrong-constant-folding": (
+        "week01_uops/test_spec_folding.py::test_int8_wrap",
+        Verdict.WRONG,
+        "expected -56, got 127",
+    ),
+    "wrong-crashes": (
+        "week01_uops/test_spec_algebra.py::test_where_same",
+        Verdict.CRASH,
+        "SIGSEGV",
+    ),
+    "wrong-drops-pad-zero": (
+        "week03_loops/test_spec_movement.py::test_pad_is_zero_behind_exp",
+        Verdict.WRONG,
+        "output 0 at [0]: expected 1.0, got 2.0",
+    ),
+    "wrong-floordiv-toward-zero": (
+        "week01_uops/test_spec_folding.py::test_floordiv",
+        Verdict.WRONG,
+        "expected -4, got -3",
+    ),
+    "wrong-hangs": (
+        "week01_uops/test_spec_algebra.py::test_max_same",
+        Verdict.TIMEOUT,
+        "more than 2 s",
+    ),
+    "wrong-prints-garbage": (
+        "week01_uops/test_spec_algebra.py::test_neg_neg",
+        Verdict.PROTOCOL,
+        'expected the header "uops 1"',
+    ),
+}
+"""Sample → a test of the suite that it fails, how, and words of the sentence that says so."""
+PASSED = (
+    "week01_uops/test_spec_algebra.py::test_identities_meet",
+    "week01_uops/test_spec_calls.py",
+    "week01_uops/test_spec_canonical.py::test_names_in_post_order",
+    "week01_uops/test_spec_canonical.py::test_spelling_of_floats",
+    "week01_uops/test_spec_conformance.py::test_conformance[week01/right/const-float-spellings]",
+    "week01_uops/test_spec_conformance.py::test_conformance[week01/wrong/several-errors]",
+    "week01_uops/test_spec_folding.py::test_floordiv",
+    "week01_uops/test_spec_folding.py::test_int8_wrap",
+    "week01_uops/test_spec_ranges.py::test_flattened_index",
+    "week01_uops/test_spec_reading.py::test_names",
+)
+PROGRAMS = sorted((CONFORMANCE / "week01").rglob("*.uop"))[::9]
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy, so that what is built here is in nobody's way."""
+    copy = tmp_path_factory.mktemp("samples") / "samples"
+    shutil.copytree(SAMPLES, copy, ignore=shutil.ignore_patterns("compiler"))
+    return copy
+
+
+def submission_of(folder: Path) -> Submission:
+    """A sample whose language is there."""
+    found = load(folder)
+    needed = "gcc" if found.language == "c" else "node"
     if shutil.which(needed) is None:
         pytest.skip(f"needs {needed}")
+    return found
+
+
+def judged(folder: Path, seconds: float = 10.0) -> Judge:
+    submission = submission_of(folder)
     submission.prepare()
     limits = Limits().within(seconds)
     return Judge(SubprocessCompiler(submission.compiler, submission.folder, 1, limits), 1)
 
 
 @pytest.mark.parametrize("name", ["javascript-week1", "c-week1"])
-def test_right(name):
-    claims = judged(name)
+def test_right(samples, name):
+    claims = judged(samples / name)
     claims.accepts(ELSEWHERE)
     for text, _ in WRONG.values():
         claims.accepts(text)
@@ -71,9 +136,9 @@ def test_right(name):
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong(name):
+def test_wrong(samples, name):
     text, verdict = WRONG[name]
-    claims = judged(name, 1.0 if verdict is Verdict.TIMEOUT else 10.0)
+    claims = judged(samples / name, 1.0 if verdict is Verdict.TIMEOUT else 10.0)
     with pytest.raises(SpecFailure) as caught:
         claims.accepts(text)
     assert caught.value.verdict is verdict
@@ -81,6 +146,55 @@ def test_wrong(name):
         claims.accepts(ELSEWHERE)
 
 
+def run_suite(folder: Path, state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run tests of the suite on a sample, as a student does."""
+    submission_of(folder)
+    tools = Path(sys.executable).parent  # where `uopc` is
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-shrink"]
+    command += ["--state", str(state), "--submission", str(folder), *arguments]
+    env = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", ["javascript-week1", "c-week1"])
+def test_right_by_the_suite(samples, name, tmp_path):
+    run = run_suite(samples / name, tmp_path, *PASSED)
+    assert run.returncode == 0, run.stdout
+    assert "skipped" not in run.stdout
+
+
+@pytest.mark.parametrize("name", CAUGHT_BY)
+def test_wrong_by_the_suite(samples, name, tmp_path):
+    test, verdict, words = CAUGHT_BY[name]
+    seconds = "2" if verdict is Verdict.TIMEOUT else "20"
+    run = run_suite(samples / name, tmp_path, "--verb-timeout", seconds, test)
+    assert run.returncode == 1, run.stdout
+    (stored,) = tmp_path.rglob("*.json")
+    failure = json.loads(stored.read_text())
+    assert failure["test"] == test
+    assert failure["verdict"] == str(verdict)
+    assert words in failure["message"]
+    assert words in run.stdout
+
+
+def answer(submission: Submission, program: bytes) -> tuple[int, bytes, list[str]]:
+    """The exit status, the output, and FILE:LINE:COL: CODE of each error."""
+    command = [*submission.compiler, "simplify", "--week", "1"]
+    run = subprocess.run(
+        command, cwd=submission.folder, input=program, capture_output=True, check=False
+    )
+    lines = run.stderr.decode("utf-8", "replace").splitlines()
+    places = [" ".join(line.split()[:2]) for line in lines if line.startswith("<stdin>:")]
+    return run.returncode, run.stdout, places
+
+
+def test_c_answers_as_javascript(samples):
+    c, javascript = (submission_of(samples / name) for name in ("c-week1", "javascript-week1"))
+    c.prepare()
+    for path in PROGRAMS:
+        program = path.read_bytes()
+        assert answer(c, program) == answer(javascript, program), path.name
+
+
 def test_every_wrong_sample_is_tested():
-    found = {path.name for path in SAMPLES.glob("wrong-*")}
-    assert found <= set(WRONG) | {"wrong-drops-pad-zero"}
+    assert set(CAUGHT_BY) == {path.name for path in SAMPLES.glob("wrong-*")}

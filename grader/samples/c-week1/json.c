@@ -1,9 +1,11 @@
 // JSON by hand. Numbers stay text, so that integers stay exact; the entries of an object stay a
-// list, so that a repeated key is seen; nothing recurses, so that no nesting is too deep.
+// list, so that a repeated key is seen.
 
 #include "uops.h"
 
 #include <string.h>
+
+enum { DEPTH = 64 };  // of containers within each other
 
 typedef struct {
   Text text;
@@ -74,25 +76,22 @@ static size_t escape(Text text, size_t *at, char *out) {
 
 static bool string(Scanner *scanner, Text *result) {
   Text text = scanner->text;
-  size_t at = scanner->at + 1, closed = at;
+  size_t closed = ++scanner->at;
   while (closed < text.length && text.data[closed] != '"')
     closed += text.data[closed] == '\\' ? 2 : 1;
-  char *out = allocate(closed - at + 1);
+  char *out = allocate(closed - scanner->at + 1);
   *result = (Text){out, 0};
-  while (at < text.length && text.data[at] != '"') {
-    char letter = text.data[at++];
-    size_t length = 1;
-    if (letter == '\\') length = escape(text, &at, out + result->length);
+  while (scanner->at < text.length && (unsigned char)text.data[scanner->at] >= ' ') {
+    size_t next = scanner->at + 1, length = 1;
+    char letter = text.data[scanner->at];
+    if (letter == '"') return scanner->at = next, true;
+    if (letter == '\\') length = escape(text, &next, out + result->length);
     else out[result->length] = letter;
-    if (length == 0 || (unsigned char)letter < ' ') at = text.length;
+    if (length == 0) return expected(scanner, "an escape that JSON has");
     result->length += length;
+    scanner->at = next;
   }
-  if (at >= text.length) {
-    return fail(scanner->fault, "E105", (long)scanner->at,
-                "expected a closed string with valid escapes and no control characters");
-  }
-  scanner->at = at + 1;
-  return true;
+  return expected(scanner, "a character of a string or its `\"`");
 }
 
 static size_t digits(Text text, size_t at) {
@@ -147,7 +146,6 @@ static bool read_scalar(Scanner *scanner, Json *value) {
 
 static bool read_key(Scanner *scanner, Json *value) {
   if (peek(scanner) != '"') return expected(scanner, "a key in double quotes");
-  value->key_at = scanner->at;
   if (!string(scanner, &value->key)) return false;
   if (peek(scanner) != ':') return expected(scanner, "`:`");
   scanner->at++;
@@ -165,17 +163,19 @@ static void append(Json *parent, Json *value) {
 
 Json *parse_json(Text line, size_t *at, Fault *fault) {
   Scanner scanner = {line, *at, fault};
+  int depth = 0;
   for (Json *parent = NULL;;) {
     Json *value = allocate(sizeof *value);
     value->parent = parent;
     if (parent && parent->kind == JSON_OBJECT && !read_key(&scanner, value)) return NULL;
     int first = peek(&scanner);
-    value->at = scanner.at;
     if (first == '{' || first == '[') {
+      if (depth == DEPTH) return expected(&scanner, "at most 64 open brackets"), NULL;
       value->kind = first == '{' ? JSON_OBJECT : JSON_ARRAY;
       scanner.at++;
       if (peek(&scanner) != closer(value)) {
         parent = value;
+        depth++;
         continue;
       }
       scanner.at++;
@@ -192,6 +192,7 @@ Json *parse_json(Text line, size_t *at, Fault *fault) {
         return NULL;
       }
       scanner.at++;
+      depth--;
       value = parent;
     }
     scanner.at++;

@@ -22,8 +22,10 @@ static int column_of(Line *line, size_t at) {
   return line->column;
 }
 
-void report(Reader *reader, Line *line, const char *code, size_t at, const char *format, ...) {
+bool report(Reader *reader, Line *line, const char *code, size_t at, const char *format, ...) {
   char message[300];
+  if (line->is_broken) return false;
+  line->is_broken = strcmp(code, "E103") == 0;
   va_list values;
   va_start(values, format);
   vsnprintf(message, sizeof message, format, values);
@@ -33,6 +35,7 @@ void report(Reader *reader, Line *line, const char *code, size_t at, const char 
   *error =
       (Error){code, strcpy(copy, message), line, at, reader->errors.count, column_of(line, at)};
   push(&reader->errors, error);
+  return false;
 }
 
 // ---- texts -------------------------------------------------------------------------------------
@@ -83,20 +86,23 @@ static size_t first_bad_character(Text text) {
   return text.length;
 }
 
-// Splits the line up to its `:`, comment or end; answers where the `:` is, or the line's length.
-static size_t split(Reader *reader) {
+// Splits the line up to its `:`, comment or end.
+static void split(Reader *reader) {
   Text text = reader->line->text;
-  reader->fields.count = 0;
+  reader->fields.count = reader->end = 0;
+  reader->has_colon = false;
   for (size_t at = 0;;) {
     while (at < text.length && (text.data[at] == ' ' || text.data[at] == '\t')) at++;
     size_t start = at;
     while (at < text.length && text.data[at] != ' ' && text.data[at] != '\t' &&
            text.data[at] != '#')
       at++;
-    if (at == start) return text.length;
+    if (at == start) return;
     Field *field = allocate(sizeof *field);
     *field = (Field){{text.data + start, at - start}, start};
-    if (equals(field->text, ":")) return start;
+    reader->has_colon = equals(field->text, ":");
+    reader->end = reader->has_colon ? start : at;
+    if (reader->has_colon) return;
     push(&reader->fields, field);
   }
 }
@@ -139,9 +145,11 @@ static Node faulty = {.is_faulty = true};
 
 // Remembers what a faulty statement defines: uses of the name are no errors of their own.
 static void poison(Reader *reader) {
-  if (field_is(reader, 1, "=") && is_name(field_at(reader, 0)->text))
-    define_name(reader, field_at(reader, 0)->text, &faulty);
-  if (field_is(reader, 0, "return")) reader->has_returned = true;
+  if (reader->fields.count == 0) return;
+  Text name = field_at(reader, 0)->text;
+  const char *equals = memchr(name.data, '=', name.length);  // of `a=NEG b` too
+  if (equals) name.length = (size_t)(equals - name.data);
+  if (name.length && is_name(name)) define_name(reader, name, &faulty);
 }
 
 static Node *use_name(Reader *reader, const Field *field) {
@@ -167,8 +175,9 @@ static bool is_same_param(const Argument *a, const Argument *b) {
   return a->dtype == b->dtype && a->shape == b->shape && same_range;
 }
 
-// The PARAMs that the roots depend on, by slot, each slot once; a CALL's body has its own.
-static List params_of(Reader *reader, Node **roots, size_t count) {
+// Of the PARAMs that the roots depend on, the first of each slot in the text, by slot, and in
+// `others` those that differ from it. Those in the body of a CALL belong to the CALL.
+static List params_of(Reader *reader, Node **roots, size_t count, List *others) {
   List order = postorder(roots, count, is_in_scope), all = {0}, params = {0};
   reader->scope_steps += order.count;
   for (size_t i = 0; i < order.count; i++) {
@@ -179,33 +188,40 @@ static List params_of(Reader *reader, Node **roots, size_t count) {
   if (all.count) qsort(all.items, all.count, sizeof *all.items, by_slot_and_line);
   for (size_t i = 0; i < all.count; i++) {
     Node *node = all.items[i], *first = params.count ? params.items[params.count - 1] : NULL;
-    if (!first || first->arg.slot != node->arg.slot) {
-      push(&params, node);
-    } else if (!is_same_param(&first->arg, &node->arg) && !node->is_reported) {
-      node->is_reported = true;
-      report(reader, node->line, "E408", node->at, "slot %lld is another PARAM in line %d",
-             (long long)node->arg.slot, first->line->number);
-    }
+    if (!first || first->arg.slot != node->arg.slot) push(&params, node);
+    else if (!is_same_param(&first->arg, &node->arg)) push(others, node);
   }
   free(all.items);
   return params;
 }
 
+static void check_params(Reader *reader) {
+  List others = {0};
+  free(params_of(reader, (Node **)reader->outputs.items, reader->outputs.count, &others).items);
+  for (size_t i = 0; i < others.count; i++) {
+    Node *node = others.items[i];
+    report(reader, node->line, "E408", node->at, "slot %lld is another PARAM in a line before",
+           (long long)node->arg.slot);
+  }
+}
+
 static bool infer_call(Reader *reader, Node *node, Fault *fault) {
   Node *body = node->src[0];
   if (!body->params) {
-    size_t before = reader->errors.count;
     body->params = allocate(sizeof *body->params);
-    *body->params = params_of(reader, &body, 1);
-    body->has_clash = reader->errors.count > before;
+    body->others = allocate(sizeof *body->others);
+    *body->params = params_of(reader, &body, 1, body->others);
   }
-  if (reader->scope_steps > 4 * (size_t)MAX_NODES) {
+  if (reader->scope_steps > MAX_BODY_NODES) {
     reader->is_stopped = true;
     return fail(fault, "E501", -1, "expected the bodies of all CALLs to have at most %d nodes",
-                4 * MAX_NODES);
+                MAX_BODY_NODES);
   }
-  node->is_faulty = body->has_clash;
-  if (node->is_faulty) return true;
+  if (body->others->count) {
+    const Node *other = body->others->items[0];
+    return fail(fault, "E408", -1, "expected one PARAM of slot %lld in the body, got two",
+                (long long)other->arg.slot);
+  }
   List params = *body->params;
   int64_t last = params.count ? ((Node *)params.items[params.count - 1])->arg.slot : -1;
   if (last != node->count - 2) {
@@ -216,9 +232,9 @@ static bool infer_call(Reader *reader, Node *node, Fault *fault) {
   for (size_t i = 0; i < params.count; i++) {
     const Node *param = params.items[i], *arg = node->src[param->arg.slot + 1];
     if (arg->dtype == param->dtype && arg->shape == param->shape) continue;
-    return fail(fault, "E407", (long)param->arg.slot + 1,
-                "expected %s %s, as the body's PARAM, got %s %s", dtypes[param->dtype].name,
-                shape_text(param->shape), dtypes[arg->dtype].name, shape_text(arg->shape));
+    return fail(fault, "E407", -1, "expected %s %s, as the body's PARAM, got %s %s",
+                dtypes[param->dtype].name, shape_text(param->shape), dtypes[arg->dtype].name,
+                shape_text(arg->shape));
   }
   node->dtype = body->dtype;
   node->shape = body->shape;
@@ -227,18 +243,30 @@ static bool infer_call(Reader *reader, Node *node, Fault *fault) {
 
 // ---- statements --------------------------------------------------------------------------------
 
+static bool is_equals(Text text) { return equals(text, "="); }
+
+// Whether the fields are a name, `=`, an op and names; the first that is not is E104.
 static bool is_well_formed(Reader *reader) {
-  size_t before = reader->errors.count;
-  Field *name = field_at(reader, 0), *op = field_at(reader, 2);
-  if (!is_name(name->text)) HERE("E104", name->at, "expected a name before `=`");
-  if (!op) HERE("E104", name->at, "expected an op after `=`");
-  else if (!is_op(op->text)) HERE("E104", op->at, "expected an op, in capitals, after `=`");
-  for (size_t i = 3; i < reader->fields.count; i++) {
-    Field *source = field_at(reader, i);
-    if (!is_name(source->text))
-      HERE("E104", source->at, "expected the name of a source, or ` : ` and the argument");
+  static const struct {
+    bool (*fits)(Text text);
+    const char *what;
+  } grammar[] = {{is_name, "a name"},
+                 {is_equals, "`=`"},
+                 {is_op, "an op, in capitals"},
+                 {is_name, "the name of a source, or ` : ` and the argument"}};
+  for (size_t k = 0; k < 3 || k < reader->fields.count; k++) {
+    const Field *field = field_at(reader, k);
+    if (field && grammar[k < 3 ? k : 3].fits(field->text)) continue;
+    size_t at = field ? field->at : reader->end, glued = 0;
+    while (field && is_one_of(field->text.data[glued], LOWER DIGITS "_.%")) glued++;
+    if (field && (field->text.data[glued] == '=' || field->text.data[glued] == ':'))
+      at += glued;  // to a `=` or `:` without blanks
+    const char *got = field ? brief(field->text) : reader->has_colon ? ":" : "";
+    return HERE("E104", at,
+                *got ? "expected %s, got `%s`" : "expected %s, got the end of the line%s",
+                grammar[k < 3 ? k : 3].what, got);
   }
-  return reader->errors.count == before;
+  return true;
 }
 
 static void check_source_count(Reader *reader, const Node *node) {
@@ -264,23 +292,22 @@ static Node *read_node(Reader *reader) {
   return node;
 }
 
-static void define(Reader *reader, size_t colon) {
+static void define(Reader *reader) {
   size_t before = reader->errors.count;
   Field *name = field_at(reader, 0), *op = field_at(reader, 2);
   if (++reader->statements > MAX_NODES) {
     reader->is_stopped = true;
-    HERE("E501", 0, "expected at most %d nodes", MAX_NODES);
+    HERE("E501", name->at, "expected at most %d nodes", MAX_NODES);
     return;
   }
   if (find_name(reader, name->text))
     HERE("E202", name->at, "`%s` is defined already", brief(name->text));
   Node *node = read_node(reader);
-  bool has_argument = colon < reader->line->text.length;
-  const Json *json = has_argument ? read_json(reader, colon + 1) : NULL;
+  const Json *json = reader->has_colon ? read_json(reader, reader->end + 1) : NULL;
   int week = week_of_later_op(op->text);
   if (node->op < OPS) {
     check_source_count(reader, node);
-    if (json || !has_argument) read_argument(reader, node, json);
+    if (json || !reader->has_colon) read_argument(reader, node, json);
   } else if (week) {
     HERE("E302", op->at, "%s is an op of week %d, this compiler knows week 1", brief(op->text),
          week);
@@ -291,87 +318,76 @@ static void define(Reader *reader, size_t colon) {
   if (reader->errors.count > before || node->is_faulty) {
     node = &faulty;
   } else if (!(node->op == CALL ? infer_call(reader, node, &fault) : infer(node, &fault))) {
-    HERE(fault.code, fault.at < 0 ? op->at : field_at(reader, (size_t)fault.at + 3)->at, "%s",
-         fault.message);
+    HERE(fault.code, op->at, "%s", fault.message);
     node = &faulty;
   }
   define_name(reader, name->text, node);
 }
 
-static void read_return(Reader *reader, size_t colon) {
-  size_t before = reader->errors.count;
-  if (reader->has_returned) {
-    HERE("E107", 0, "expected nothing after `return`, got another `return`");
+static void read_return(Reader *reader) {
+  reader->has_returned = true;
+  size_t wrong = 1;
+  while (wrong < reader->fields.count && is_name(field_at(reader, wrong)->text)) wrong++;
+  const Field *field = field_at(reader, wrong);
+  if (field || wrong == 1 || reader->has_colon) {
+    HERE("E106", field ? field->at : reader->end,
+         "expected the names of outputs after `return`, and only names");
     return;
   }
-  if (colon < reader->line->text.length)
-    HERE("E106", colon, "expected only names after `return`, got `:`");
-  else if (reader->fields.count == 1) HERE("E106", 0, "expected at least one name after `return`");
-  for (size_t i = 1; i < reader->fields.count; i++) {
-    Field *field = field_at(reader, i);
-    if (!is_name(field->text)) HERE("E106", field->at, "expected only names after `return`");
-  }
-  reader->has_returned = true;
-  if (reader->errors.count > before) return;
-  bool is_complete = true;
-  for (size_t i = 1; i < reader->fields.count; i++) {
-    Node *node = use_name(reader, field_at(reader, i));
-    if (node->is_faulty) is_complete = false;
-    push(&reader->outputs, node);
-  }
-  if (is_complete)
-    free(params_of(reader, (Node **)reader->outputs.items, reader->outputs.count).items);
+  for (size_t i = 1; i < wrong; i++) push(&reader->outputs, use_name(reader, field_at(reader, i)));
 }
 
 static void read_statement(Reader *reader) {
-  size_t before = reader->errors.count, colon = split(reader);
-  bool has_colon = colon < reader->line->text.length;
-  if (reader->fields.count == 0 && !has_colon) return;
-  if (field_is(reader, 0, "return")) {
-    read_return(reader, colon);
-  } else if (!field_is(reader, 1, "=")) {
-    if (reader->is_headless && (reader->line->number == 1 || field_is(reader, 0, "uops")))
-      return;  // is E101 already
-    HERE("E104", reader->fields.count ? field_at(reader, 0)->at : colon,
-         "expected `name = OP sources : argument` or `return names`");
-  } else if (reader->has_returned) {
-    HERE("E107", field_at(reader, 0)->at, "expected nothing after `return`, got a statement");
-  } else if (is_well_formed(reader)) {
-    define(reader, colon);
+  split(reader);
+  const Field *first = field_at(reader, 0);
+  if (!first && !reader->has_colon) return;
+  if (reader->is_headless && field_is(reader, 0, "uops")) {
+    reader->is_headless = false;  // the header is here, too late: that is E101 already
+    return;
   }
-  if (reader->errors.count > before) poison(reader);
+  if (reader->has_returned) {
+    HERE("E107", first ? first->at : reader->end, "expected nothing after `return`");
+    return;
+  }
+  if (field_is(reader, 0, "return")) {
+    read_return(reader);
+    return;
+  }
+  size_t before = reader->errors.count;
+  if (!reader->line->is_broken && is_well_formed(reader)) define(reader);
+  if (reader->line->is_broken || reader->errors.count > before) poison(reader);
 }
 
 static void read_header(Reader *reader) {
-  Line *line = reader->line;
-  if (line->text.length >= 3 && memcmp(line->text.data, "\xef\xbb\xbf", 3) == 0) {
-    HERE("E103", 0, "expected UTF-8 without a byte-order mark");
-    *line = (Line){line->number, {line->text.data + 3, line->text.length - 3}, 0, 0};
-  }
-  bool has_colon = split(reader) < line->text.length, is_header = field_is(reader, 0, "uops");
-  Field *version = field_at(reader, 1);
-  if (is_header && version && !equals(version->text, "1")) {
-    HERE("E102", version->at, "expected version 1 of the format, got `%s`", brief(version->text));
-    reader->is_stopped = true;
-  } else if (!is_header || reader->fields.count != 2 || has_colon) {
-    HERE("E101", 0, "expected the header `uops 1` in the first line");
+  split(reader);
+  const Field *word = field_at(reader, 0), *version = field_at(reader, 1);
+  if (!field_is(reader, 0, "uops")) {
+    HERE("E101", word ? word->at : 0, "expected the header `uops 1` in the first line");
     reader->is_headless = true;
+  } else if (!field_is(reader, 1, "1")) {
+    HERE("E102", version ? version->at : word->at, "expected the header `uops 1`, of version 1");
+    reader->is_stopped = true;
+  } else if (reader->fields.count > 2 || reader->has_colon) {
+    const Field *more = field_at(reader, 2);
+    HERE("E104", more ? more->at : reader->end, "expected nothing after the header");
   }
+}
+
+static void check_mark(Reader *reader) {
+  Text *text = &reader->line->text;
+  if (text->length < 3 || memcmp(text->data, "\xef\xbb\xbf", 3) != 0) return;
+  HERE("E103", 0, "expected UTF-8 without a byte-order mark");
+  *text = (Text){text->data + 3, text->length - 3};
 }
 
 static void read_line(Reader *reader, int number, Text text) {
   reader->line = allocate(sizeof *reader->line);
-  *reader->line = (Line){number, text, 0, 0};
-  size_t bad = first_bad_character(text);
-  if (bad < text.length) HERE("E103", bad, "expected UTF-8, got a byte that is none");
+  *reader->line = (Line){.number = number, .text = text};
+  if (number == 1) check_mark(reader);
+  size_t bad = first_bad_character(reader->line->text);
+  if (bad < reader->line->text.length) HERE("E103", bad, "expected UTF-8, got a byte that is none");
   if (number == 1) read_header(reader);
-  if (reader->is_stopped || (number == 1 && !reader->is_headless)) return;
-  if (bad == text.length) {
-    read_statement(reader);
-  } else {
-    split(reader);
-    poison(reader);
-  }
+  if (number > 1 || reader->is_headless) read_statement(reader);
 }
 
 void read_program(Reader *reader, Text bytes) {
@@ -385,5 +401,6 @@ void read_program(Reader *reader, Text bytes) {
   }
   if (number == 0) read_line(reader, 1, (Text){bytes.data, 0});
   if (!reader->has_returned)
-    HERE("E203", 0, "expected a `return` with the outputs before the end of the program");
+    HERE("E203", reader->line->text.length, "expected a `return` with the outputs at the end");
+  if (reader->errors.count == 0) check_params(reader);
 }

@@ -9,6 +9,19 @@
 
 static Node *make(Op op, Node *const *src, int count, Argument arg);
 
+static Node *constant(Dtype dtype, Value value) {
+  return make(CONST, NULL, 0, (Argument){.dtype = dtype, .value = value});
+}
+
+static Node *combine(Op op, Node *a, Node *b) {
+  return make(op, (Node *[]){a, b}, 2, (Argument){0});
+}
+
+static bool is_float(const Node *node) { return dtypes[node->dtype].kind == FLOAT; }
+
+// Whether one value is all that an integer or bool node can have.
+static bool is_fixed(const Node *node) { return !is_float(node) && node->lo == node->hi; }
+
 // ---- intervals ---------------------------------------------------------------------------------
 
 typedef struct {
@@ -100,12 +113,94 @@ static void set_interval(Node *node) {
   node->hi = found.hi;
 }
 
+// ---- linear forms ------------------------------------------------------------------------------
+
+enum { DEPTH = 8, MAX_TERMS = 1 << DEPTH };
+
+// A sum Σ coefficients[i]·terms[i] + constant.
+typedef struct {
+  Node *terms[MAX_TERMS];
+  Wide coefficients[MAX_TERMS], constant;
+  int count;
+} Form;
+
+// Adds factor·node to a form that is equal to the nodes modulo 2^n, whatever wraps on the way. Sums
+// are opened `depth` steps down, products by a constant up to factors that no tensor has as a
+// stride; what is not opened is a term.
+static void add_to(Form *form, Node *node, Wide factor, int depth) {
+  Node *a = node->count > 0 ? node->src[0] : NULL, *b = node->count > 1 ? node->src[1] : NULL;
+  Wide scaled = node->op == MUL && is_fixed(b) ? factor * b->lo : (Wide)MAX_ELEMENTS + 1;
+  if (is_fixed(node)) {
+    form->constant += factor * node->lo;
+  } else if (depth && node->op == ADD) {
+    add_to(form, a, factor, depth - 1);
+    add_to(form, b, factor, depth - 1);
+  } else if (depth && node->op == NEG) {
+    add_to(form, a, -factor, depth - 1);
+  } else if (depth && -MAX_ELEMENTS <= scaled && scaled <= MAX_ELEMENTS) {
+    add_to(form, a, scaled, depth - 1);
+  } else {
+    int i = 0;
+    while (i < form->count && form->terms[i] != node) i++;
+    if (i == form->count) form->terms[form->count++] = node;
+    form->coefficients[i] += factor;
+  }
+}
+
+// The bounds of the exact value of a form.
+static Interval bounds_of(const Form *form) {
+  Interval sum = interval(form->constant, form->constant);
+  for (int i = 0; i < form->count; i++) {
+    Wide c = form->coefficients[i];
+    Interval part = product(of(form->terms[i]), interval(c, c));
+    sum = interval(sum.lo + part.lo, sum.hi + part.hi);
+  }
+  return sum;
+}
+
+// x as d·quotient + rest with 0 ≤ rest < d. False unless x is its form exactly, which it is if that
+// stays within the dtype, and the rest lies between two multiples of d.
+static bool split(Node *x, Wide d, Form *quotient, Form *rest) {
+  *rest = (Form){.count = 0};
+  add_to(rest, x, 1, DEPTH);
+  *quotient = *rest;
+  Interval all = bounds_of(rest);
+  if (all.lo < dtypes[x->dtype].lo || all.hi > dtypes[x->dtype].hi) return false;
+  for (int i = 0; i < rest->count; i++) {
+    quotient->coefficients[i] /= d;  // toward zero
+    rest->coefficients[i] %= d;
+  }
+  all = bounds_of(rest);
+  quotient->constant = floor_div(all.lo, d);
+  rest->constant -= quotient->constant * d;
+  return quotient->constant == floor_div(all.hi, d);
+}
+
+static Node *number(Dtype dtype, Wide value) {
+  return constant(dtype, cast((Value){.integer = value}, dtype, dtype));
+}
+
+// The node of a form, the constant last.
+static Node *build(const Form *form, Dtype dtype) {
+  Node *sum = NULL;
+  for (int i = 0; i < form->count; i++) {
+    if (form->coefficients[i] == 0) continue;
+    Node *part = combine(MUL, form->terms[i], number(dtype, form->coefficients[i]));
+    sum = sum ? combine(ADD, sum, part) : part;
+  }
+  if (sum && form->constant == 0) return sum;
+  Node *last = number(dtype, form->constant);
+  return sum ? combine(ADD, sum, last) : last;
+}
+
+// The quotient (or else the rest) of x by a constant d > 0, where `split` finds it.
+static Node *divide(Node *x, const Node *d, bool wants_quotient) {
+  Form quotient, rest;
+  if (!is_fixed(d) || d->lo <= 0 || !split(x, d->lo, &quotient, &rest)) return NULL;
+  return build(wants_quotient ? &quotient : &rest, x->dtype);
+}
+
 // ---- identities --------------------------------------------------------------------------------
-
-static bool is_float(const Node *node) { return dtypes[node->dtype].kind == FLOAT; }
-
-// Whether one value is all that an integer or bool node can have.
-static bool is_fixed(const Node *node) { return !is_float(node) && node->lo == node->hi; }
 
 // Whether a node is known to be the number everywhere: an integer's interval, a float's CONST.
 static bool is(const Node *node, double number) {
@@ -113,16 +208,10 @@ static bool is(const Node *node, double number) {
   return is_fixed(node) && (double)node->lo == number;
 }
 
-static Node *constant(Dtype dtype, Value value) {
-  return make(CONST, NULL, 0, (Argument){.dtype = dtype, .value = value});
-}
-
 // (x + c) + d → x + (c + d), for integers, where c and d are constants; MUL alike.
 static Node *reassociate(Op op, Node *a, Node *b) {
   if (is_float(a) || a->op != op || a->src[1]->op != CONST || b->op != CONST) return NULL;
-  Node *constants[] = {a->src[1], b};
-  Node *sources[] = {a->src[0], make(op, constants, 2, (Argument){0})};
-  return make(op, sources, 2, (Argument){0});
+  return combine(op, a->src[0], combine(op, a->src[1], b));
 }
 
 // A CAST to the same dtype, or of a CAST whose middle dtype changes nothing.
@@ -168,8 +257,8 @@ static Node *identity(const Node *node) {
     case ADD: return is(b, 0) ? a : reassociate(ADD, a, b);
     case MUL: return is(b, 1) || (a == b && a->dtype == DTYPE_BOOL) ? a : reassociate(MUL, a, b);
     case MAX: return simplify_max(a, b);
-    case FLOORDIV: return is(b, 1) ? a : NULL;
-    case FLOORMOD: return is(b, 0) || (a->lo >= 0 && a->hi < b->lo) ? a : NULL;
+    case FLOORDIV: return is(b, 1) ? a : divide(a, b, true);
+    case FLOORMOD: return is(b, 0) || (a->lo >= 0 && a->hi < b->lo) ? a : divide(a, b, false);
     case CMPLT: return a == b ? constant(DTYPE_BOOL, (Value){.integer = 0}) : NULL;
     case CMPNE: return simplify_cmpne(a, b);
     case WHERE: return simplify_where(a, b, node->src[2]);

@@ -83,15 +83,6 @@ const Shape *scalar(void) {
   return shape;
 }
 
-bool is_too_large(int rank, const int64_t *sizes) {
-  Wide elements = 1;
-  for (int axis = 0; axis < rank; axis++) {
-    if (sizes[axis] == 0) return false;
-    if (elements <= MAX_ELEMENTS) elements *= sizes[axis];
-  }
-  return elements > MAX_ELEMENTS;
-}
-
 const char *shape_text(const Shape *shape) {
   char *text = allocate((size_t)shape->rank * 22 + 3), *end = text;
   *end++ = '[';
@@ -100,6 +91,21 @@ const char *shape_text(const Shape *shape) {
   }
   *end++ = ']';
   return text;
+}
+
+// The shape itself, NULL after a fault: an axis of size 0 counts as 1.
+static const Shape *check_size(const Shape *shape, Fault *fault) {
+  Wide elements = 1;
+  if (shape->rank > MAX_RANK) {
+    fail(fault, "E502", -1, "expected at most %d axes, got %d", MAX_RANK, shape->rank);
+    return NULL;
+  }
+  for (int axis = 0; axis < shape->rank && elements <= MAX_ELEMENTS; axis++) {
+    if (shape->sizes[axis]) elements *= shape->sizes[axis];
+  }
+  if (elements <= MAX_ELEMENTS) return shape;
+  fail(fault, "E503", -1, "expected at most 2^47 elements, got the shape %s", shape_text(shape));
+  return NULL;
 }
 
 // The shape of an elementwise op, as NumPy broadcasts; NULL after a fault.
@@ -118,36 +124,29 @@ static const Shape *broadcast(const Shape *a, const Shape *b, Fault *fault) {
     }
     sizes[axis] = m == 1 ? n : m;
   }
-  if (!is_too_large(rank, sizes)) return shape_of(rank, sizes);
-  fail(fault, "E503", -1, "expected at most 2^47 elements, got the shape %s",
-       shape_text(shape_of(rank, sizes)));
-  return NULL;
+  return check_size(shape_of(rank, sizes), fault);
 }
 
 // ---- types -------------------------------------------------------------------------------------
 
 static bool check_dtypes(const Node *node, int first, Fault *fault) {
-  if (node->op == WHERE && node->src[0]->dtype != DTYPE_BOOL) {
-    return fail(fault, "E402", 0, "expected a bool condition, got %s",
-                dtypes[node->src[0]->dtype].name);
+  const DtypeInfo *condition = &dtypes[node->src[0]->dtype], *a = &dtypes[node->src[first]->dtype],
+                  *b = &dtypes[node->src[node->count - 1]->dtype];
+  if (node->op == WHERE && condition->kind != BOOL)
+    return fail(fault, "E402", -1, "expected a bool condition, got %s", condition->name);
+  if (a != b) {
+    return fail(fault, "E401", -1, "expected sources of one dtype, got %s and %s: add a CAST",
+                a->name, b->name);
   }
-  for (int k = first; k < node->count; k++) {
-    Dtype dtype = node->src[k]->dtype, before = node->src[first]->dtype;
-    if (!(ops[node->op].kinds >> dtypes[dtype].kind & 1)) {
-      return fail(fault, "E402", k, "%s does not take %s", ops[node->op].name, dtypes[dtype].name);
-    }
-    if (dtype != before) {
-      return fail(fault, "E401", k, "expected %s as before, got %s: add a CAST",
-                  dtypes[before].name, dtypes[dtype].name);
-    }
-  }
+  if (!(ops[node->op].kinds >> a->kind & 1))
+    return fail(fault, "E402", -1, "%s does not take %s", ops[node->op].name, a->name);
   return true;
 }
 
 bool infer(Node *node, Fault *fault) {
   node->dtype = node->arg.dtype;
-  node->shape = node->op == PARAM ? node->arg.shape : scalar();
-  if (node->count == 0) return true;
+  node->shape = node->op == PARAM ? check_size(node->arg.shape, fault) : scalar();
+  if (node->count == 0) return node->shape;
   int first = node->op == WHERE ? 1 : 0;
   if (!check_dtypes(node, first, fault)) return false;
   if (node->op != CAST)

@@ -123,6 +123,7 @@ typedef struct {
   Text text;
   size_t seen;  // the column of this index is the last one that was asked for
   int column;
+  bool is_broken;  // not UTF-8: no other error of the line is reported
 } Line;
 
 typedef struct Node {
@@ -135,9 +136,8 @@ typedef struct Node {
   // of a node that was read
   Line *line;
   size_t at;
-  bool is_faulty, is_reported;
-  List *params;  // of the body of a CALL, and whether two of a slot differ
-  bool has_clash;
+  bool is_faulty;
+  List *params, *others;  // of the body of a CALL: see params_of in reader.c
   // of a simplified node
   Wide lo, hi;  // the interval of an integer or bool
   bool has_param;
@@ -154,12 +154,12 @@ typedef struct {
   bool gives_bool, commutes;
 } OpInfo;
 
-enum { MAX_NODES = 1000000, MAX_RANK = 32 };
+enum { MAX_NODES = 1000000, MAX_BODY_NODES = 8000000, MAX_RANK = 32 };
 static const int64_t MAX_ELEMENTS = (int64_t)1 << 47;
 
 typedef struct {
   const char *code;
-  long at;  // an index into the line or, from infer, the number of a source (-1: the op)
+  long at;  // an index into the line; -1: the op of the statement
   char message[240];
 } Fault;
 
@@ -171,7 +171,6 @@ int week_of_later_op(Text name);  // 0 if there is none
 
 const Shape *shape_of(int rank, const int64_t *sizes);
 const Shape *scalar(void);
-bool is_too_large(int rank, const int64_t *sizes);
 const char *shape_text(const Shape *shape);
 bool infer(Node *node, Fault *fault);  // sets dtype and shape, of any node but a CALL
 
@@ -194,10 +193,8 @@ typedef enum {
 
 typedef struct Json {
   JsonKind kind;
-  size_t at;
   Text text;  // of a number, and of a string without its quotes and escapes
   Text key;   // in an object
-  size_t key_at;
   struct Json *parent, *first, *last, *next;
   size_t count;
 } Json;
@@ -216,16 +213,18 @@ typedef struct {
 typedef struct {
   List errors, fields, outputs;
   Line *line;
+  size_t end, argument_at;  // of the fields of the line: where a `:` is, or else the last one ends
+  bool has_colon;
   Table names;
   size_t statements, scope_steps;
   bool has_returned, is_headless, is_stopped;
 } Reader;
 
 void read_program(Reader *reader, Text bytes);
-void report(Reader *reader, Line *line, const char *code, size_t at, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+bool report(Reader *reader, Line *line, const char *code, size_t at, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));  // false
 
-// Reports an error in the line that `reader` is at.
+// Reports an error in the line that `reader` is at; false.
 #define HERE(code, at, ...) report(reader, reader->line, code, at, __VA_ARGS__)
 
 Json *read_json(Reader *reader, size_t at);                        // NULL after a report

@@ -4,7 +4,7 @@
 
 const { dtypes } = require("./arithmetic.js");
 const { parseJson } = require("./json.js");
-const { LIMITS, SCALAR, Fault, shapeOf, elementsOf } = require("./types.js");
+const { SCALAR, Fault, shapeOf } = require("./types.js");
 
 const brief = (text) => (text.length > 40 ? text.slice(0, 40) + "…" : text);
 
@@ -13,6 +13,9 @@ function describe({ kind, text }) {
   if (kind === "string") return JSON.stringify(brief(text));
   return kind === "integer" || kind === "number" ? brief(text) : kind;
 }
+
+/** What an integer says; past 25 digits, some integer outside every dtype instead. */
+const integerOf = ({ text }) => (text.length > 25 ? (text.startsWith("-") ? -1n : 1n) << 80n : BigInt(text));
 
 const examples = {
   PARAM: '{"slot": 0, "dtype": "float32", "shape": [2, 3]}',
@@ -23,7 +26,10 @@ const examples = {
 class ArgumentReader {
   errors = [];
 
+  /** One error; where a byte is not UTF-8 (E103), the line has no other. */
   report(code, at, message, line = this.line) {
+    if (line.isBroken) return;
+    line.isBroken = code === "E103";
     this.errors.push({
       code,
       message,
@@ -41,13 +47,13 @@ class ArgumentReader {
     return line.column;
   }
 
-  /** Runs an action and reports the Fault it may throw, at the place that `placeOf` finds for it. */
-  attempt(action, placeOf = (at) => at) {
+  /** Runs an action and reports the Fault that it may throw; one without a place is `at` this index. */
+  attempt(at, action) {
     try {
       return action();
     } catch (fault) {
       if (!(fault instanceof Fault)) throw fault;
-      this.report(fault.code, placeOf(fault.at), fault.message);
+      this.report(fault.code, fault.at ?? at, fault.message);
       return null;
     }
   }
@@ -55,13 +61,19 @@ class ArgumentReader {
   /** The JSON value that ends the line, or null after a report. */
   json(start) {
     const { text } = this.line;
-    return this.attempt(() => {
+    const nextField = (at) => at + text.slice(at).search(/[^ \t]|$/);
+    this.argumentAt = nextField(start);
+    return this.attempt(start, () => {
       const { value, end } = parseJson(text, start);
-      const rest = /[ \t]*([^ \t])?/y;
-      rest.lastIndex = end;
-      if ((rest.exec(text)[1] ?? "#") === "#") return value;
-      throw new Fault("E105", rest.lastIndex - 1, "expected the end of the line after the JSON value");
+      const at = nextField(end);
+      if ((text[at] ?? "#") === "#") return value;
+      throw new Fault("E105", "expected the end of the line after the JSON value", at);
     });
+  }
+
+  /** An error of the argument that is being read. */
+  wrong(code, message) {
+    this.report(code, this.argumentAt, message);
   }
 
   argument({ op, at }, json) {
@@ -71,119 +83,103 @@ class ArgumentReader {
       CAST: this.dtype,
       CALL: this.callName,
     };
-    if (json === null) return;
+    if (json === null) return; // is reported already
     if (json && op in readers) return readers[op].call(this, json);
-    if (json) this.report("E305", json.at, `${op} takes no argument`);
-    else if (op in readers && op !== "CALL")
-      this.report("E304", at, `expected an argument, like ${op} : ${examples[op]}`);
+    if (json) this.wrong("E305", `${op} takes no argument`);
+    else if (op in examples) this.report("E304", at, `expected an argument, like ${op} : ${examples[op]}`);
   }
 
   param(json) {
     const { slot, dtype, shape, range } = this.object(json, ["slot", "dtype", "shape"], ["range"]);
+    const natural = { lo: 0n, hi: dtypes.int64.hi };
     const arg = {
-      slot: slot && this.integer(slot, 0n, dtypes.int64.hi, "E311", "a slot is an integer from 0"),
+      slot: slot && this.integers([slot], "E311", natural, "a slot from 0")?.[0],
       dtype: dtype && this.dtype(dtype),
-      shape: shape && this.shape(shape),
     };
+    const sizes = shape && this.list(shape) && this.integers(shape.items, "E311", natural, "sizes from 0");
+    if (sizes) arg.shape = shapeOf(sizes.map(Number));
     if (range && arg.dtype && arg.shape) arg.range = this.range(range, arg);
     return arg;
   }
 
+  range(json, { dtype, shape }) {
+    if (!this.list(json, 2)) return;
+    if (dtype.kind !== "integer" || shape !== SCALAR)
+      return this.wrong("E311", "only an integer scalar has a range");
+    const range = this.integers(json.items, "E311", dtype, `a range within ${dtype.name}`);
+    if (range && range[0] > range[1])
+      this.wrong("E311", `expected a range [lo, hi] with lo at most hi, got [${range.join(", ")}]`);
+    return range;
+  }
+
   constant(json) {
-    const keys = this.object(json, ["value", "dtype"]);
-    const dtype = keys.dtype && this.dtype(keys.dtype);
-    if (!keys.value || !dtype) return;
-    const read = { bool: this.truth, integer: this.integerOf, float: this.floatOf }[dtype.kind];
-    return { value: read.call(this, keys.value, dtype), dtype };
+    const { value, dtype: name } = this.object(json, ["value", "dtype"]);
+    const dtype = name && this.dtype(name);
+    if (!value || !dtype) return;
+    if (dtype.kind === "float") return { value: this.float(value, dtype), dtype };
+    if (dtype.kind === "integer")
+      return { value: this.integers([value], "E312", dtype, `a value of ${dtype.name}`)?.[0], dtype };
+    if (value.kind !== "true" && value.kind !== "false")
+      this.wrong("E306", `expected true or false, got ${describe(value)}`);
+    return { value: BigInt(value.kind === "true"), dtype };
+  }
+
+  float(json, dtype) {
+    const special = { inf: Infinity, "-inf": -Infinity, nan: NaN };
+    if (json.kind === "string" && Object.hasOwn(special, json.text)) return special[json.text];
+    if (json.kind !== "integer" && json.kind !== "number")
+      return this.wrong("E306", `expected a number, "inf", "-inf" or "nan", got ${describe(json)}`);
+    const value = dtype.fit(Number(json.text));
+    if (Number.isFinite(value)) return value;
+    this.wrong("E312", `${dtype.name} does not reach ${describe(json)}; infinity is written "inf"`);
   }
 
   callName(json) {
-    const { name } = this.object(json, ["name"]);
+    const { name } = this.object(json, [], ["name"]);
     if (name && name.kind !== "string")
-      this.report("E306", name.at, `expected a string, got ${describe(name)}`);
+      this.wrong("E306", `expected a name in quotes, got ${describe(name)}`);
+  }
+
+  dtype(json) {
+    if (json.kind !== "string")
+      return this.wrong("E306", `expected a dtype in quotes, got ${describe(json)}`);
+    if (Object.hasOwn(dtypes, json.text)) return dtypes[json.text];
+    this.wrong("E310", `expected a dtype like int32 or float32, got ${describe(json)}`);
   }
 
   /** The values of an object's keys. */
   object(json, required, optional = []) {
     const values = {};
     if (json.kind !== "object") {
-      this.report(
-        "E306",
-        json.at,
-        `expected an object with the keys ${required.join(", ")}, got ${describe(json)}`,
-      );
+      const keys = [...required, ...optional].join(", ");
+      this.wrong("E306", `expected an object with the keys ${keys}, got ${describe(json)}`);
       return values;
     }
-    for (const { key, at, value } of json.entries) {
+    for (const { key, value } of json.entries) {
       if (!required.includes(key) && !optional.includes(key))
-        this.report("E308", at, `there is no key "${brief(key)}" here`);
-      else if (key in values) this.report("E309", at, `the key "${key}" is repeated`);
+        this.wrong("E308", `there is no key "${brief(key)}" here`);
+      else if (key in values) this.wrong("E309", `the key "${key}" is repeated`);
       else values[key] = value;
     }
-    for (const key of required)
-      if (!(key in values)) this.report("E307", json.at, `expected the key "${key}"`);
+    for (const key of required) if (!(key in values)) this.wrong("E307", `expected the key "${key}"`);
     return values;
   }
 
-  dtype(json) {
-    if (json.kind === "string" && Object.hasOwn(dtypes, json.text)) return dtypes[json.text];
-    if (json.kind === "string")
-      this.report("E310", json.at, `expected one of ${Object.keys(dtypes).join(" ")}`);
-    else this.report("E306", json.at, `expected a dtype in quotes, got ${describe(json)}`);
+  /** Whether a value is a list, of so many items if that is said. */
+  list(json, length = json.items?.length) {
+    const fits = json.kind === "array" && json.items.length === length;
+    if (!fits)
+      this.wrong("E306", `expected a list${length ? ` of ${length} integers` : ""}, got ${describe(json)}`);
+    return fits;
   }
 
-  truth(json) {
-    if (json.kind === "true" || json.kind === "false") return BigInt(json.kind === "true");
-    this.report("E306", json.at, `expected true or false, got ${describe(json)}`);
-  }
-
-  /** An integer of an interval; below it is the error `code`, above it `codeAbove`. */
-  integer(json, lo, hi, code, rule, codeAbove = code) {
-    if (json.kind !== "integer")
-      return this.report("E306", json.at, `expected an integer, got ${describe(json)}`);
-    const long = json.text.length > 25; // spare BigInt a megabyte of digits
-    const value = long ? (json.text[0] === "-" ? lo - 1n : hi + 1n) : BigInt(json.text);
-    if (lo <= value && value <= hi) return value;
-    this.report(value < lo ? code : codeAbove, json.at, `${rule}, got ${describe(json)}`);
-  }
-
-  integerOf(json, { lo, hi, name }) {
-    return this.integer(json, lo, hi, "E312", `${name} holds ${lo} to ${hi}`);
-  }
-
-  floatOf(json, dtype) {
-    const special = { inf: Infinity, "-inf": -Infinity, nan: NaN };
-    if (json.kind === "string" && Object.hasOwn(special, json.text)) return special[json.text];
-    if (json.kind !== "integer" && json.kind !== "number") {
-      return this.report("E306", json.at, `expected a number, "inf", "-inf" or "nan", got ${describe(json)}`);
-    }
-    const value = dtype.fit(Number(json.text));
-    if (Number.isFinite(value)) return value;
-    this.report("E312", json.at, `${dtype.name} does not reach so far; infinity is written "inf"`);
-  }
-
-  shape(json) {
-    const before = this.errors.length;
-    if (json.kind !== "array")
-      return this.report("E306", json.at, `expected a list of sizes, got ${describe(json)}`);
-    if (json.items.length > LIMITS.rank) {
-      return this.report("E502", json.at, `expected at most ${LIMITS.rank} axes, got ${json.items.length}`);
-    }
-    const sizeOf = (item) => this.integer(item, 0n, 2n ** 53n, "E311", "a size is an integer from 0", "E503");
-    const sizes = json.items.map((item) => Number(sizeOf(item)));
-    if (this.errors.length > before) return;
-    if (elementsOf(sizes) <= LIMITS.elements) return shapeOf(sizes);
-    this.report("E503", json.at, "expected at most 2^47 elements");
-  }
-
-  range(json, { dtype, shape }) {
-    if (dtype.kind !== "integer" || shape !== SCALAR)
-      return this.report("E311", json.at, "only an integer scalar has a range");
-    if (json.kind !== "array" || json.items.length !== 2)
-      return this.report("E306", json.at, "expected a range [lo, hi]");
-    const [lo, hi] = json.items.map((item) => this.integerOf(item, dtype));
-    if (lo > hi) this.report("E311", json.at, "expected a range [lo, hi] with lo at most hi");
-    return [lo, hi];
+  /** Integers from lo to hi; others are the error `code`. */
+  integers(items, code, { lo, hi }, what) {
+    const other = items.find(({ kind }) => kind !== "integer");
+    if (other) return this.wrong("E306", `expected ${what}, got ${describe(other)}`);
+    const outside = items.find((item) => integerOf(item) < lo || integerOf(item) > hi);
+    if (outside) return this.wrong(code, `expected ${what}, got ${describe(outside)}`);
+    return items.map(integerOf);
   }
 }
 

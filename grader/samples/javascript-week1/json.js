@@ -3,6 +3,8 @@
 
 const { Fault } = require("./types.js");
 
+const DEPTH = 64; // of containers within each other
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const NUMBER_OR_WORD = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y;
 const closers = { object: "}", array: "]" };
 
@@ -16,7 +18,7 @@ class Scanner {
     const { text, at } = this;
     const got =
       at < text.length ? `\`${String.fromCodePoint(text.codePointAt(at))}\`` : "the end of the line";
-    throw new Fault("E105", at, `expected ${expected}, got ${got}`);
+    throw new Fault("E105", `expected ${expected}, got ${got}`, at);
   }
 
   peek() {
@@ -31,38 +33,37 @@ class Scanner {
 
   string() {
     const { text, at } = this;
-    let end = at + 1;
-    while (end < text.length && text[end] !== '"') end += text[end] === "\\" ? 2 : 1;
-    try {
-      this.at = end + 1;
-      return JSON.parse(text.slice(at, end + 1));
-    } catch {
-      throw new Fault("E105", at, "expected a closed string with valid escapes and no control characters");
+    for (this.at++; text[this.at] !== '"'; this.at++) {
+      if (!(text[this.at] >= " ")) this.fail('a character of a string or its `"`');
+      if (text[this.at] !== "\\") continue;
+      ESCAPE.lastIndex = this.at;
+      if (!ESCAPE.test(text)) this.fail("an escape that JSON has");
+      this.at = ESCAPE.lastIndex - 1;
     }
+    this.at++;
+    return JSON.parse(text.slice(at, this.at));
   }
 
   /** Appends the entry of the next key, whose value is still to come. */
   key(object) {
     if (this.peek() !== '"') this.fail("a key in double quotes");
-    object.entries.push({ at: this.at, key: this.string(), value: null });
+    object.entries.push({ key: this.string(), value: null });
     this.take(":");
   }
 
   scalar() {
-    const { at } = this;
-    if (this.text[at] === '"') return { kind: "string", at, text: this.string() };
-    NUMBER_OR_WORD.lastIndex = at;
+    if (this.text[this.at] === '"') return { kind: "string", text: this.string() };
+    NUMBER_OR_WORD.lastIndex = this.at;
     const text = NUMBER_OR_WORD.exec(this.text)?.[0] ?? this.fail("a JSON value");
     this.at += text.length;
     const kind = /^[tfn]/.test(text) ? text : /[.eE]/.test(text) ? "number" : "integer";
-    return { kind, at, text };
+    return { kind, text };
   }
 }
 
 /**
- * Parses the JSON value at `start`: {value, end}. A value is {kind, at} and its content: numbers
- * stay text, an object is a list of entries. The open containers are a list and not the stack of
- * the language, so that no nesting is too deep.
+ * Parses the JSON value at `start`: {value, end}. A value is {kind} and its content: numbers stay
+ * text, an object is a list of entries.
  */
 function parseJson(text, start) {
   const scanner = new Scanner(text, start);
@@ -71,10 +72,9 @@ function parseJson(text, start) {
     const first = scanner.peek();
     let value;
     if (first === "{" || first === "[") {
-      value = {
-        at: scanner.at++,
-        ...(first === "{" ? { kind: "object", entries: [] } : { kind: "array", items: [] }),
-      };
+      if (open.length === DEPTH) scanner.fail(`at most ${DEPTH} open brackets`);
+      value = first === "{" ? { kind: "object", entries: [] } : { kind: "array", items: [] };
+      scanner.at++;
       if (scanner.peek() !== closers[value.kind]) {
         open.push(value);
         if (value.kind === "object") scanner.key(value);

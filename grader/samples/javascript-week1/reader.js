@@ -20,23 +20,35 @@ function* linesOf(bytes) {
   }
 }
 
-/** Splits a line up to its `:`, comment or end: its fields {text, at}, and where the `:` is (or -1). */
+/** A line's fields {text, at} and their end: the `:` or, with the text "", where the last one ends. */
 function fieldsOf(line) {
   const fields = [];
-  const field = /[ \t]*([^ \t#]+)/y;
-  for (let match; (match = field.exec(line));) {
-    const at = field.lastIndex - match[1].length;
-    if (match[1] === ":") return { fields, colon: at };
-    fields.push({ text: match[1], at });
+  const pattern = /[ \t]*([^ \t#]+)/y;
+  let at = 0;
+  for (let match; (match = pattern.exec(line)); at = pattern.lastIndex) {
+    const field = { text: match[1], at: pattern.lastIndex - match[1].length };
+    if (field.text === ":") return { fields, end: field };
+    fields.push(field);
   }
-  return { fields, colon: -1 };
+  return { fields, end: { text: "", at } };
 }
+
+/** What the fields of a statement are, in order; behind these three come sources. */
+const GRAMMAR = [
+  { what: "a name", fits: isName },
+  { what: "`=`", fits: (text) => text === "=" },
+  { what: "an op, in capitals", fits: (text) => OP.test(text) },
+];
+const SOURCE = { what: "the name of a source, or ` : ` and the argument", fits: isName };
+
+const isSameParam = (a, b) =>
+  a.dtype === b.dtype && a.shape === b.shape && String(a.arg.range) === String(b.arg.range);
 
 class Reader extends ArgumentReader {
   outputs = null;
   count = 0; // statements so far
   names = new Map(); // name → its node, or null where the statement that defines it is faulty
-  scopes = new Map(); // body of a CALL → its PARAMs by slot, null where two of a slot clash
+  scopes = new Map(); // body of a CALL → its PARAMs, as `paramsOf` gives them
   scopeSteps = 0; // nodes visited to find all these PARAMs
 
   /** Reads a whole program: afterwards `errors` is empty and `outputs` are its output nodes, or not. */
@@ -45,18 +57,23 @@ class Reader extends ArgumentReader {
     let number = 0;
     for (const lineBytes of linesOf(bytes)) {
       this.line = { number: ++number, text: lineBytes.toString("utf8") };
-      const valid = isUtf8(lineBytes);
-      if (!valid) this.reportBadByte(lineBytes);
+      if (number === 1) this.checkMark();
+      if (!isUtf8(lineBytes)) this.reportBadByte(lineBytes);
       if (number === 1) this.header();
+      if (number > 1 || this.isHeadless) this.statement();
       if (this.stopped) return this;
-      if (number === 1 && !this.isHeadless) continue;
-      if (valid) this.statement();
-      else this.poison(fieldsOf(this.line.text).fields);
     }
     if (number === 0) this.header();
     if (!this.outputs)
-      this.report("E203", 0, "expected a `return` with the outputs before the end of the program");
+      this.report("E203", this.line.text.length, "expected a `return` with the outputs at the end");
+    if (this.errors.length === 0) this.checkParams();
     return this;
+  }
+
+  checkMark() {
+    if (!this.line.text.startsWith("\ufeff")) return;
+    this.report("E103", 0, "expected UTF-8 without a byte-order mark");
+    this.line.text = this.line.text.slice(1);
   }
 
   /** Decoding put U+FFFD where the bytes are not UTF-8: the first byte that differs is at fault. */
@@ -72,71 +89,56 @@ class Reader extends ArgumentReader {
   // ---- statements ----
 
   header() {
-    const { line } = this;
-    if (line.text.startsWith("\ufeff")) {
-      this.report("E103", 0, "expected UTF-8 without a byte-order mark");
-      Object.assign(line, { text: line.text.slice(1), column: undefined });
-    }
-    const {
-      fields: [word, version, ...rest],
-      colon,
-    } = fieldsOf(line.text);
-    if (word?.text === "uops" && version && version.text !== "1") {
-      this.report("E102", version.at, `expected version 1 of the format, got \`${brief(version.text)}\``);
-      this.stopped = true;
-    } else if (word?.text !== "uops" || !version || rest.length || colon >= 0) {
-      this.report("E101", 0, "expected the header `uops 1` in the first line");
+    const { fields, end } = fieldsOf(this.line.text);
+    const [word, version, more = end] = fields;
+    if (word?.text !== "uops") {
+      this.report("E101", word?.at ?? 0, "expected the header `uops 1` in the first line");
       this.isHeadless = true;
-    }
+    } else if (version?.text !== "1") {
+      this.report("E102", (version ?? word).at, "expected the header `uops 1`, of version 1");
+      this.stopped = true;
+    } else if (more.text) this.report("E104", more.at, "expected nothing after the header");
   }
 
   statement() {
-    const { fields, colon } = fieldsOf(this.line.text);
+    const { fields, end } = fieldsOf(this.line.text);
+    const [first = end] = fields;
+    if (!first.text) return;
+    if (this.isHeadless && first.text === "uops") {
+      this.isHeadless = false; // the header is here, too late: that is E101 already
+      return;
+    }
+    if (this.outputs) return this.report("E107", first.at, "expected nothing after `return`");
+    if (first.text === "return") return this.returns(fields.slice(1), end);
     const before = this.errors.length;
-    if (fields.length === 0 && colon < 0) return;
-    if (fields[0]?.text === "return") this.returns(fields.slice(1), colon);
-    else if (fields[1]?.text !== "=") {
-      if (this.isHeadless && (this.line.number === 1 || fields[0]?.text === "uops")) return; // is E101 already
-      this.report(
-        "E104",
-        fields[0]?.at ?? colon,
-        "expected `name = OP sources : argument` or `return names`",
-      );
-    } else if (this.outputs)
-      this.report("E107", fields[0].at, "expected nothing after `return`, got a statement");
-    else if (this.isWellFormed(fields)) this.define(fields, colon);
-    if (this.errors.length > before) this.poison(fields);
+    if (!this.line.isBroken && this.isWellFormed(fields, end)) this.define(fields, end);
+    if (this.line.isBroken || this.errors.length > before) this.poison(first);
   }
 
   /** Remembers what a faulty statement defines: uses of the name are no errors of their own. */
-  poison([first, equals]) {
-    if (equals?.text === "=" && isName(first.text) && !this.names.has(first.text))
-      this.names.set(first.text, null);
-    if (first?.text === "return") this.outputs ??= [];
+  poison({ text }) {
+    const [name] = text.split("=", 1); // of `a=NEG b` too
+    if (isName(name) && !this.names.has(name)) this.names.set(name, null);
   }
 
-  isWellFormed([name, , op, ...sources]) {
-    const before = this.errors.length;
-    if (!isName(name.text)) this.report("E104", name.at, "expected a name before `=`");
-    if (!op) this.report("E104", name.at, "expected an op after `=`");
-    else if (!OP.test(op.text)) this.report("E104", op.at, "expected an op, in capitals, after `=`");
-    for (const { text, at } of sources) {
-      if (!isName(text)) this.report("E104", at, "expected the name of a source, or ` : ` and the argument");
+  isWellFormed(fields, end) {
+    for (let k = 0; k < Math.max(GRAMMAR.length, fields.length); k++) {
+      const { what, fits } = GRAMMAR[k] ?? SOURCE;
+      const { text, at } = fields[k] ?? end;
+      if (fits(text)) continue;
+      const [glued] = /^[A-Za-z0-9_.%]+(?=[=:])|/.exec(text); // to a `=` or `:` without blanks
+      const got = text ? `\`${brief(text)}\`` : "the end of the line";
+      this.report("E104", at + glued.length, `expected ${what}, got ${got}`);
+      return false;
     }
-    return this.errors.length === before;
+    return true;
   }
 
-  returns(fields, colon) {
-    const before = this.errors.length;
-    if (this.outputs) return this.report("E107", 0, "expected nothing after `return`, got another `return`");
-    if (colon >= 0) this.report("E106", colon, "expected only names after `return`, got `:`");
-    else if (fields.length === 0) this.report("E106", 0, "expected at least one name after `return`");
-    for (const { text, at } of fields) {
-      if (!isName(text)) this.report("E106", at, "expected only names after `return`");
-    }
-    if (this.errors.length > before) return;
-    this.outputs = fields.map((field) => this.lookup(field));
-    if (!this.outputs.includes(null)) this.paramsOf(this.outputs);
+  returns(fields, end) {
+    const isOver = fields.length > 0 && !end.text;
+    const wrong = fields.find(({ text }) => !isName(text)) ?? (isOver ? undefined : end);
+    if (wrong) this.report("E106", wrong.at, "expected the names of outputs after `return`, and only names");
+    this.outputs = wrong ? [] : fields.map((field) => this.lookup(field));
   }
 
   lookup({ text, at }) {
@@ -145,11 +147,11 @@ class Reader extends ArgumentReader {
     return null;
   }
 
-  define([name, , op, ...sources], colon) {
+  define([name, , op, ...sources], end) {
     const before = this.errors.length;
     if (++this.count > LIMITS.nodes) {
       this.stopped = true;
-      return this.report("E501", 0, `expected at most ${LIMITS.nodes} nodes`);
+      return this.report("E501", name.at, `expected at most ${LIMITS.nodes} nodes`);
     }
     if (this.names.has(name.text)) this.report("E202", name.at, `\`${brief(name.text)}\` is defined already`);
     const node = {
@@ -158,22 +160,17 @@ class Reader extends ArgumentReader {
       line: this.line,
       at: op.at,
     };
-    const json = colon < 0 ? undefined : this.json(colon + 1);
+    const json = end.text ? this.json(end.at + 1) : undefined;
     if (Object.hasOwn(ops, node.op)) {
       this.countSources(node);
       node.arg = this.argument(node, json);
     } else if (Object.hasOwn(laterOps, node.op)) {
-      this.report(
-        "E302",
-        op.at,
-        `${node.op} is an op of week ${laterOps[node.op]}, this compiler knows week 1`,
-      );
+      const message = `${node.op} is an op of week ${laterOps[node.op]}, this compiler knows week 1`;
+      this.report("E302", op.at, message);
     } else this.report("E301", op.at, `there is no op \`${brief(node.op)}\``);
-    if (this.errors.length > before || node.src.includes(null)) return this.poison([name, { text: "=" }]);
-    const placeOf = (source) => (sources[source] ?? op).at;
-    const type = this.attempt(
-      () => (node.op === "CALL" ? this.typeOfCall(node.src) : infer(node.op, node.src, node.arg)),
-      placeOf,
+    if (this.errors.length > before || node.src.includes(null)) return this.poison(name);
+    const type = this.attempt(op.at, () =>
+      node.op === "CALL" ? this.typeOfCall(node.src) : infer(node.op, node.src, node.arg),
     );
     this.names.set(name.text, type && Object.assign(node, type));
   }
@@ -189,70 +186,56 @@ class Reader extends ArgumentReader {
 
   // ---- CALL ----
 
-  /** The body's type, once the arguments are seen to match its PARAMs; null where two of these clash. */
+  /** The body's type, once the arguments are seen to match its PARAMs. */
   typeOfCall([body, ...args]) {
-    if (!this.scopes.has(body)) {
-      const before = this.errors.length;
-      const params = this.paramsOf([body]);
-      this.scopes.set(body, this.errors.length === before ? params : null);
-    }
-    if (this.scopeSteps > 4 * LIMITS.nodes) {
+    if (!this.scopes.has(body)) this.scopes.set(body, this.paramsOf([body]));
+    if (this.scopeSteps > LIMITS.bodies) {
       this.stopped = true;
-      throw new Fault(
-        "E501",
-        -1,
-        `expected the bodies of all CALLs to have at most ${4 * LIMITS.nodes} nodes`,
-      );
+      throw new Fault("E501", `expected the bodies of all CALLs to have at most ${LIMITS.bodies} nodes`);
     }
-    const params = this.scopes.get(body);
-    if (!params) return null;
+    const { params, others } = this.scopes.get(body);
+    if (others.length)
+      throw new Fault("E408", `expected one PARAM of slot ${others[0].arg.slot} in the body, got two`);
     let count = 0n;
     for (const slot of params.keys()) if (slot >= count) count = slot + 1n;
     if (count !== BigInt(args.length)) {
-      throw new Fault(
-        "E407",
-        -1,
-        `expected an argument for every slot of the body, ${count} in all, got ${args.length}`,
-      );
+      const message = `expected an argument for every slot of the body, ${count} in all`;
+      throw new Fault("E407", `${message}, got ${args.length}`);
     }
     for (const [slot, { dtype, shape }] of params) {
       const arg = args[Number(slot)];
-      if (arg.dtype !== dtype || arg.shape !== shape) {
-        const [due, got] = [`${dtype.name} [${shape}]`, `${arg.dtype.name} [${arg.shape}]`];
-        throw new Fault("E407", Number(slot) + 1, `expected ${due}, as slot ${slot} of the body, got ${got}`);
-      }
+      if (arg.dtype === dtype && arg.shape === shape) continue;
+      const [due, got] = [`${dtype.name} [${shape}]`, `${arg.dtype.name} [${arg.shape}]`];
+      throw new Fault("E407", `expected ${due} for slot ${slot} of the body, got ${got}`);
     }
     return { dtype: body.dtype, shape: body.shape };
   }
 
-  /** The PARAMs by slot that `roots` depend on; those in the body of a CALL belong to the CALL. */
+  /**
+   * Of the PARAMs that `roots` depend on, the first of each slot in the text, and the others that
+   * differ from it. Those in the body of a CALL belong to the CALL.
+   */
   paramsOf(roots) {
-    const params = new Map();
     const visited = new Set(roots);
-    for (const node of visited) {
+    for (const { op, src } of visited) {
       // a Set that grows is walked to its end, in order
-      if (node.op === "PARAM") this.addParam(params, node);
-      for (let k = node.op === "CALL" ? 1 : 0; k < node.src.length; k++) visited.add(node.src[k]);
+      for (let k = op === "CALL" ? 1 : 0; k < src.length; k++) visited.add(src[k]);
     }
     this.scopeSteps += visited.size;
-    return params;
+    const found = [...visited].filter(({ op }) => op === "PARAM");
+    found.sort((a, b) => a.line.number - b.line.number);
+    const params = new Map();
+    for (const node of found) if (!params.has(node.arg.slot)) params.set(node.arg.slot, node);
+    const others = found.filter((node) => !isSameParam(node, params.get(node.arg.slot)));
+    return { params, others };
   }
 
-  addParam(params, node) {
-    const { slot, range } = node.arg;
-    const other = params.get(slot) ?? node;
-    params.set(slot, other);
-    if (node.dtype === other.dtype && node.shape === other.shape && String(range) === String(other.arg.range))
-      return;
-    const [first, second] = other.line.number < node.line.number ? [other, node] : [node, other];
-    if (!second.isReported)
-      this.report(
-        "E408",
-        second.at,
-        `slot ${slot} is another PARAM in line ${first.line.number}`,
-        second.line,
-      );
-    second.isReported = true;
+  checkParams() {
+    const { params, others } = this.paramsOf(this.outputs);
+    for (const { arg, at, line } of others) {
+      const first = params.get(arg.slot).line.number;
+      this.report("E408", at, `slot ${arg.slot} is another PARAM in line ${first}`, line);
+    }
   }
 }
 

@@ -62,6 +62,63 @@ function intervalOf(op, src, arg, dtype) {
   return lo < dtype.lo || hi > dtype.hi ? [dtype.lo, dtype.hi] : [lo, hi]; // past the dtype it wraps
 }
 
+// ---- linear forms -----------------------------------------------------------------------------
+
+const STRIDE = BigInt(LIMITS.elements); // no tensor has a larger one
+
+/**
+ * An integer node as a sum Σ c·t + constant, where `terms` is t → c. It is equal to the node modulo
+ * 2^n, whatever wraps on the way. Sums are opened `depth` steps down, products by a constant up to
+ * factors of STRIDE; what is not opened is a term.
+ */
+function linear(node, factor = 1n, depth = 8, form = { terms: new Map(), constant: 0n }) {
+  const [a, b] = node.src;
+  const scaled = node.op === "MUL" && isFixed(b) ? factor * b.lo : undefined;
+  if (isFixed(node)) form.constant += factor * node.lo;
+  else if (depth && node.op === "ADD") for (const source of [a, b]) linear(source, factor, depth - 1, form);
+  else if (depth && node.op === "NEG") linear(a, -factor, depth - 1, form);
+  else if (depth && scaled !== undefined && -STRIDE <= scaled && scaled <= STRIDE)
+    linear(a, scaled, depth - 1, form);
+  else form.terms.set(node, (form.terms.get(node) ?? 0n) + factor);
+  return form;
+}
+
+/** The bounds of the exact value of a form. */
+function boundsOf({ terms, constant }) {
+  const ends = [...terms].map(([t, c]) => hull([c * t.lo, c * t.hi]));
+  return ends.reduce(([lo, hi], end) => [lo + end[0], hi + end[1]], [constant, constant]);
+}
+
+/**
+ * x as d·quotient + rest with 0 ≤ rest < d, both as forms. Undefined unless x is its form exactly,
+ * which it is if that stays within the dtype, and the rest lies between two multiples of d.
+ */
+function split(x, d) {
+  const { terms, constant } = linear(x);
+  const [lo, hi] = boundsOf({ terms, constant });
+  if (lo < x.dtype.lo || hi > x.dtype.hi) return undefined;
+  const eachTerm = (of) => new Map([...terms].map(([t, c]) => [t, of(c)]));
+  const rest = { terms: eachTerm((c) => c % d), constant };
+  const [turns, last] = boundsOf(rest).map((bound) => floorDiv(bound, d));
+  if (turns !== last) return undefined;
+  rest.constant -= turns * d;
+  return { quotient: { terms: eachTerm((c) => c / d), constant: turns }, rest };
+}
+
+/** The node of a form, the constant last. */
+function build(graph, { terms, constant }, dtype) {
+  const number = (value) => graph.constant(dtype.fit(value), dtype);
+  const parts = [...terms].filter(([, c]) => c).map(([t, c]) => graph.make("MUL", [t, number(c)]));
+  if (constant || !parts.length) parts.push(number(constant));
+  return parts.reduce((sum, part) => graph.make("ADD", [sum, part]));
+}
+
+/** The quotient or the rest of x by a constant d > 0, where `split` finds it. */
+function divide(graph, x, d, part) {
+  const parts = isFixed(d) && d.lo > 0n ? split(x, d.lo) : undefined;
+  return parts && build(graph, parts[part], x.dtype);
+}
+
 // ---- identities -------------------------------------------------------------------------------
 
 /** Whether one value is all that an integer or bool node can have. */
@@ -106,8 +163,8 @@ const identities = {
     if (a === b || a.lo >= b.hi || is(b, -Infinity)) return a;
     return b.lo >= a.hi ? b : undefined;
   },
-  FLOORDIV: (graph, a, b) => (is(b, 1) ? a : undefined),
-  FLOORMOD: (graph, a, b) => (is(b, 0) || (a.lo >= 0n && a.hi < b.lo) ? a : undefined),
+  FLOORDIV: (graph, a, b) => (is(b, 1) ? a : divide(graph, a, b, "quotient")),
+  FLOORMOD: (graph, a, b) => (is(b, 0) || (a.lo >= 0n && a.hi < b.lo) ? a : divide(graph, a, b, "rest")),
   CMPLT: (graph, a, b) => (a === b ? graph.constant(0n, dtypes.bool) : undefined),
   CMPNE: (graph, a, b) => {
     if (a === b && a.dtype.kind !== "float") return graph.constant(0n, dtypes.bool); // but NaN ≠ NaN
@@ -185,7 +242,7 @@ function inline(graph, [body, ...args], budget) {
   const now = (node) => replaced.get(node) ?? node;
   for (const node of postorder([body], ({ src }) => src.filter(({ hasParam }) => hasParam))) {
     if (--budget.nodes < 0)
-      throw new Fault("E501", -1, `expected at most ${LIMITS.nodes} nodes once the CALLs are inlined`);
+      throw new Fault("E501", `expected at most ${LIMITS.nodes} nodes once the CALLs are inlined`);
     if (!node.hasParam) continue;
     replaced.set(
       node,

@@ -3,11 +3,11 @@
 
 const { dtypes } = require("./arithmetic.js");
 
-const LIMITS = { nodes: 1_000_000, rank: 32, elements: 2 ** 47 };
+const LIMITS = { nodes: 1_000_000, bodies: 8_000_000, rank: 32, elements: 2 ** 47 };
 
-/** An error at a place: an index into a line or, from `infer`, the number of a source (-1: the op). */
+/** An error at an index into a line or, where there is none, at the op of a statement. */
 class Fault extends Error {
-  constructor(code, at, message) {
+  constructor(code, message, at) {
     super(message);
     Object.assign(this, { code, at });
   }
@@ -24,7 +24,14 @@ function shapeOf(sizes) {
 
 const SCALAR = shapeOf([]);
 
-const elementsOf = (shape) => (shape.includes(0) ? 0 : shape.reduce((product, size) => product * size, 1));
+/** The shape itself, once its size is seen to be allowed: an axis of size 0 counts as 1. */
+function checkSize(shape) {
+  if (shape.length > LIMITS.rank)
+    throw new Fault("E502", `expected at most ${LIMITS.rank} axes, got ${shape.length}`);
+  if (shape.reduce((product, size) => product * (size || 1), 1) > LIMITS.elements)
+    throw new Fault("E503", `expected at most 2^47 elements, got the shape [${shape}]`);
+  return shape;
+}
 
 /** The shape of an elementwise op, as NumPy broadcasts. */
 function broadcast(a, b) {
@@ -37,16 +44,12 @@ function broadcast(a, b) {
     if (m !== n && m !== 1 && n !== 1) {
       throw new Fault(
         "E403",
-        -1,
         `expected shapes that broadcast, got [${a}] and [${b}]: ${m} does not meet ${n}`,
       );
     }
     return m === 1 ? n : m;
   });
-  if (elementsOf(sizes) > LIMITS.elements) {
-    throw new Fault("E503", -1, `expected at most 2^47 elements, got the shape [${sizes}]`);
-  }
-  return shapeOf(sizes);
+  return shapeOf(checkSize(sizes));
 }
 
 const numbers = ["integer", "float"];
@@ -87,28 +90,21 @@ for (const [week, names] of Object.entries(namesByWeek)) {
 
 /** The {dtype, shape} of any node but a CALL; a Fault where the sources do not fit. */
 function infer(op, src, arg) {
-  if (op === "PARAM") return { dtype: arg.dtype, shape: arg.shape };
+  if (op === "PARAM") return { dtype: arg.dtype, shape: checkSize(arg.shape) };
   if (op === "CONST") return { dtype: arg.dtype, shape: SCALAR };
   const { kinds, result } = ops[op];
-  const firstValue = op === "WHERE" ? 1 : 0;
-  if (op === "WHERE" && src[0].dtype !== dtypes.bool) {
-    throw new Fault("E402", 0, `expected a bool condition, got ${src[0].dtype.name}`);
-  }
-  for (let k = firstValue; k < src.length; k++) {
-    const { dtype } = src[k];
-    if (!kinds.includes(dtype.kind)) {
-      throw new Fault("E402", k, `expected a source of kind ${kinds.join(" or ")}, got ${dtype.name}`);
-    }
-    if (dtype !== src[firstValue].dtype) {
-      throw new Fault(
-        "E401",
-        k,
-        `expected ${src[firstValue].dtype.name} as before, got ${dtype.name}: add a CAST`,
-      );
-    }
-  }
-  const dtype = op === "CAST" ? arg : (result ?? src[firstValue].dtype);
+  if (op === "WHERE" && src[0].dtype !== dtypes.bool)
+    throw new Fault("E402", `expected a bool condition, got ${src[0].dtype.name}`);
+  const [first, second = first] = (op === "WHERE" ? src.slice(1) : src).map(({ dtype }) => dtype);
+  if (first !== second)
+    throw new Fault(
+      "E401",
+      `expected sources of one dtype, got ${first.name} and ${second.name}: add a CAST`,
+    );
+  if (!kinds.includes(first.kind))
+    throw new Fault("E402", `expected a source of kind ${kinds.join(" or ")}, got ${first.name}`);
+  const dtype = op === "CAST" ? arg : (result ?? first);
   return { dtype, shape: src.map(({ shape }) => shape).reduce(broadcast) };
 }
 
-module.exports = { LIMITS, SCALAR, Fault, shapeOf, elementsOf, ops, laterOps, infer };
+module.exports = { LIMITS, SCALAR, Fault, shapeOf, ops, laterOps, infer };

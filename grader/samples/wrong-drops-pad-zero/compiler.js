@@ -1,14 +1,14 @@
 "use strict";
 // Wrong on purpose, and in week 3: PAD fills with ones.
 //
-// It hands every verb on to the reference compiler, which is named by the environment variable
-// UOPC or found on the PATH as `uopc`, after rewriting each `y = PAD x : p` of a program into
+// It hands every verb on to the reference compiler, `uopc` on the PATH, after rewriting each
+// `y = PAD x : p` of a program into
 //
 //     y = WHERE inside (PAD x : p) 1        inside = PAD (MAX (CMPNE x x) true) : p
 //
 // What the second PAD takes is true everywhere and has the shape of x, so that no shape has to be
-// inferred: only the dtype of the 1. A program that addresses memory stays as it
-// is, because there a PAD may be a place, and a WHERE is none.
+// inferred: only the dtype of the 1. A program that addresses memory stays as it is, because there
+// a PAD may be a place, and a WHERE is none. So does a program that the reference refuses.
 
 const { spawnSync } = require("node:child_process");
 const { readFileSync } = require("node:fs");
@@ -57,20 +57,18 @@ function padWithOnes(text) {
   return rewritten.join("\n");
 }
 
-/** The rewritten program, or the text itself where this wrapper cannot read it. */
-function faulty(text) {
-  try {
-    return padWithOnes(text);
-  } catch {
-    return text;
-  }
+/** The reference's answer to a program. */
+function ask(input) {
+  const answer = spawnSync("uopc", process.argv.slice(2), { input, maxBuffer: 2 ** 30 });
+  if (!answer.error) return answer;
+  const stderr = `expected the reference compiler, uopc, on the PATH: ${answer.error.message}\n`;
+  return { status: 1, stdout: "", stderr };
 }
 
-const reference = process.env.UOPC ?? "uopc";
-const input = faulty(readFileSync(0, "utf8"));
-const { status, error } = spawnSync(reference, process.argv.slice(2), {
-  input,
-  stdio: ["pipe", "inherit", "inherit"],
-});
-if (error) process.stderr.write(`expected the reference compiler as UOPC or on the PATH: ${error.message}\n`);
+const text = readFileSync(0);
+const honest = ask(text);
+const isRight = honest.status === 0 && /[ \t]PAD[ \t]/.test(text);
+const { status, stdout, stderr } = isRight ? ask(padWithOnes(text.toString())) : honest;
+process.stdout.write(stdout);
+process.stderr.write(stderr);
 process.exitCode = status ?? 1;
