@@ -25,7 +25,7 @@ def encode(value: Any) -> Json:  # noqa: ANN401 - what tests pass to a check
         return {"$slots": [[key, encode(item)] for key, item in value.items()]}
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return [encode(item) for item in value]
     return value
 

@@ -3,7 +3,8 @@
 Keys of a record (all JSON): id, test, sentence, week, submission (a folder or null), seed, check,
 arguments, sent, verdict, message, program, verb, command, result, stderr, difference (output,
 index, expected, got, count, total, note; or null), inputs (by slot), expected, got (arrays),
-shrunk, shrunk_check, shrunk_arguments, and once stored, file (where the program lies).
+shrunk, shrunk_check, shrunk_arguments, shrunk_difference, shrunk_result, and once stored, file
+(where the program lies).
 """
 
 from __future__ import annotations
@@ -48,14 +49,20 @@ def record(failure: SpecFailure, *, week: int, seed: int, submission: Path | Non
         "command": evidence.command,
         "result": evidence.result[:LARGEST],
         "stderr": evidence.stderr[:LARGEST],
-        "difference": asdict(evidence.difference) if evidence.difference else None,
+        "difference": _plain(evidence.difference),
         "inputs": encode(dict(evidence.inputs)) if keep else None,
         "expected": encode(list(evidence.expected)) if keep else None,
         "got": encode(list(evidence.got)) if keep else None,
         "shrunk": evidence.shrunk,
         "shrunk_check": evidence.shrunk_check,
         "shrunk_arguments": encode(dict(evidence.shrunk_arguments)),
+        "shrunk_difference": _plain(evidence.shrunk_difference),
+        "shrunk_result": evidence.shrunk_result[:LARGEST],
     }
+
+
+def _plain(difference: Difference | None) -> dict[str, Any] | None:
+    return asdict(difference) if difference else None
 
 
 def text(kept: Record, lines: int = 24) -> str:
@@ -66,14 +73,15 @@ def text(kept: Record, lines: int = 24) -> str:
 def _parts(kept: Record, lines: int) -> Iterator[str]:
     yield f"{kept['verdict']}: {kept['message']}"
     yield from _block("program", kept["program"], lines)
+    printed, whose = kept["result"], ""
     if kept["shrunk"]:
-        yield from _block(
-            "smallest program found that fails in the same way", kept["shrunk"], lines
-        )
-    if kept["difference"]:
-        yield f"first difference: {Difference(**kept['difference'])}"
-    if kept["verdict"] in _PRINTED and kept["result"]:
-        yield from _block(f"{kept['verb']} printed", kept["result"], lines)
+        title = "smallest program found that fails in the same way"
+        yield from _block(title, kept["shrunk"], lines)
+        if kept["shrunk_difference"]:
+            yield f"its first difference: {Difference(**kept['shrunk_difference'])}"
+        printed, whose = kept["shrunk_result"], " for it"
+    if kept["verdict"] in _PRINTED and printed:
+        yield from _block(f"{kept['verb']} printed{whose}", printed, lines)
     if kept["stderr"]:
         yield from _block("standard error", kept["stderr"], 10)
     if kept["command"]:

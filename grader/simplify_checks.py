@@ -148,8 +148,13 @@ def rejects(
 
 
 def rejects_all(case: Case, text: bytes, errors: Sequence[tuple[str, int]]) -> None:
-    """A wrong program is refused with just these diagnostics, by code and line."""
-    found = _diagnostics(case, text, _listed(errors), SIMPLIFY)
+    """A wrong program is refused with just these diagnostics, by code and line.
+
+    What is wrong only in this week is asked for with `--week`.
+    """
+    later = any(code == "E302" for code, _ in errors)
+    verb = [*SIMPLIFY, "--week", str(case.week)] if later else SIMPLIFY
+    found = _diagnostics(case, text, _listed(errors), verb)
     if set(map(_known, found)) != set(map(_known, errors)):
         _fail_diagnostics(case, _listed(errors), found)
 

@@ -9,7 +9,7 @@ from typing import Any
 from grader.case import normal
 from grader.judge import Judge
 from grader.shrink import Budget, shrink
-from grader.verdict import SpecFailure, Verdict
+from grader.verdict import Evidence, SpecFailure, Verdict
 from grader.weeks import read
 from week01_uops.interchange import ReadErrors, write
 from week01_uops.ops import parameters
@@ -53,6 +53,8 @@ def smaller(judge: Judge, failure: SpecFailure, budget: Budget | None = None) ->
             if found is not program:
                 evidence.shrunk = write(found)
                 evidence.shrunk_check, evidence.shrunk_arguments = fails.claim(evidence.shrunk)
+                seen = fails.seen[evidence.shrunk]
+                evidence.shrunk_difference, evidence.shrunk_result = seen.difference, seen.result
             return
 
 
@@ -70,6 +72,7 @@ class _Fails:
         self.judge = judge
         self.wanted = wanted
         self.name, self.arguments = claim
+        self.seen: dict[str, Evidence] = {}
 
     def claim(self, text: str) -> Claim:
         """The claim about this program: of the test's inputs, those that it still has."""
@@ -87,6 +90,7 @@ class _Fails:
             name, arguments = self.claim(text)
             self.judge.check(name, text, **arguments)
         except SpecFailure as failure:
+            self.seen[text] = failure.evidence
             return kind(failure) == self.wanted
         except Exception:  # inputs that do not fit the smaller program, say
             return False

@@ -65,7 +65,8 @@ class Evidence:
         result: what the compiler printed.
         stderr: what it, or the C compiler, wrote to standard error.
         inputs: arrays by slot; `expected` and `got` the outputs' arrays.
-        shrunk: the smallest program found that fails in the same way, and the check that it fails.
+        shrunk: the smallest program found that fails in the same way, the check that it fails,
+            its first difference, and what the compiler printed for it.
     """
 
     check: str = ""
@@ -83,6 +84,8 @@ class Evidence:
     shrunk: str | None = None
     shrunk_check: str = ""
     shrunk_arguments: Mapping[str, Any] = field(default_factory=dict)
+    shrunk_difference: Difference | None = None
+    shrunk_result: str = ""
 
 
 class SpecFailure(AssertionError):  # noqa: N818 - a verdict, not an error
