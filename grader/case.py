@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
@@ -25,6 +26,17 @@ def normal(text: str) -> str:
     """A program as tests write it: indented as they like, the header left out if they like."""
     text = textwrap.dedent(text).strip("\n") + "\n"
     return text if text.lstrip().startswith("uops") else f"{HEADER}\n{text}"
+
+
+DIAGNOSTIC = re.compile(r"^.*?:(\d+):(\d+): ([A-Z]\d{3}) \S", re.MULTILINE)
+
+
+def _reason(answer: Answer) -> str:
+    """Why there is no result: the compiler's own words, if it has any."""
+    said = excerpt(answer.stderr, 3) or "no word on standard error"
+    if answer.verdict is Verdict.REFUSED and not DIAGNOSTIC.search(answer.stderr):
+        return f"exit status 1 without a diagnostic FILE:LINE:COL: CODE message; {said}"
+    return answer.note or said
 
 
 class Bench(Protocol):
@@ -72,8 +84,7 @@ class Case:
         """What the compiler prints for a program that it must take."""
         answer = self.ask(verb, text)
         if answer.verdict is not Verdict.OK:
-            what = answer.note or excerpt(answer.stderr, 3) or "no word on standard error"
-            self.fail(answer.verdict, f"{verb[0]} of a right program: {what}")
+            self.fail(answer.verdict, f"{verb[0]} of a right program: {_reason(answer)}")
         return answer.stdout
 
     def result(self, verb: Sequence[str], text: str) -> UOp:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
 
 from grader import draws, structure
-from grader.case import Case, normal
+from grader.case import DIAGNOSTIC, Case, normal
 from grader.draws import Array, Given, Inputs
 from grader.oracle import Expected
 from grader.verdict import Verdict, excerpt
@@ -20,7 +19,6 @@ from week01_uops.ops import parameters
 
 SIMPLIFY = ("simplify",)
 ARRAY_DRAWS = 4
-DIAGNOSTIC = re.compile(r"^.*?:(\d+):(\d+): ([A-Z]\d{3}) \S", re.MULTILINE)
 
 
 def meaning(case: Case, text: str, inputs: Given = None) -> tuple[UOp, UOp]:
