@@ -22,7 +22,7 @@ test: setup  ## Run all tests but the nightly ones
 nightly: setup  ## Run the long tests
 	@$(BIN)/pytest -q -m nightly $(ARGS)
 
-bench: setup  ## Compare speed with NumPy, PyTorch and tinygrad
+bench: setup  ## Compare speed with tinygrad, as ratios
 	@$(BIN)/python -m grader.bench $(ARGS)
 
 grade: setup  ## Run the grader; say what it shall do in ARGS
