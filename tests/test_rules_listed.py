@@ -9,6 +9,7 @@ import pkgutil
 import pytest
 
 from tests.week01_uops.test_proofs import RULES as WEEK01
+from tests.week02_render.test_contract import PROGRAMS as KEEPING
 from tests.week02_render.test_gates import PROGRAMS as GATES
 from tests.week03_loops.test_counting import PROGRAMS as COUNTING
 from tests.week03_loops.test_rules import PROGRAMS as MOVEMENT
@@ -16,7 +17,7 @@ from week01_uops.pattern import Rule
 from week01_uops.rewrite import Rules
 
 WEEKS = ("week01_uops", "week02_render", "week03_loops", "week04_fusion")
-PROVED = {rule.name for rule in WEEK01} | set(GATES) | set(COUNTING) | set(MOVEMENT)
+PROVED = {rule.name for rule in WEEK01} | set(KEEPING) | set(GATES) | set(COUNTING) | set(MOVEMENT)
 
 
 def rules() -> list[tuple[str, Rule]]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from week01_uops import compiler as week01
 from week01_uops.node import Op, UOp
 from week01_uops.ops import ELEMENTWISE
-from week01_uops.passes import Dialect, Pass, on_kernels
+from week01_uops.passes import Dialect, Pass, on_kernels, rules_pass
 from week01_uops.reference import Reference
 from week01_uops.rewrite import Rules, Trace, rewrite
 from week01_uops.simplify import SIMPLIFY
-from week02_render.contract import keep_products
+from week02_render.contract import KEEPING, keep_products
 from week02_render.gates import GATES
 from week02_render.kernels import place_temporaries, split_kernels, store_outputs
 from week02_render.linearize import linearize
@@ -37,6 +37,7 @@ KERNEL = LOOP | {LINEAR}
 KEEPS = Pass(
     "contract", "tensor", keep_products(frozenset()), TENSOR, "keep shared products out of fma"
 )
+SIMPLIFIED = rules_pass("simplify", "tensor", SIMPLIFY + KEEPING, TENSOR, "fold, cancel and bound")
 OUTPUTS = Pass("outputs", "tensor", store_outputs, TENSOR, "store each result in its OUTPUT")
 READS = Pass(
     "reads", "tensor", settle_reads(frozenset()), TENSOR, "store what is read before it is written"
@@ -65,16 +66,19 @@ def indices(rules: Rules, leaves: Dialect) -> Pass:
 
 INDICES = indices(SIMPLIFY + GATES, LOOP)
 
-COMPILER = week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR}).insert(
-    KEEPS,
-    OUTPUTS,
-    READS,
-    KERNELS,
-    loops(ROWS, LOOP),
-    TEMPORARIES,
-    INDICES,
-    LINEARIZE,
-    after="simplify",
+COMPILER = (
+    week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR})
+    .replace_pass("simplify", KEEPS, SIMPLIFIED)
+    .insert(
+        OUTPUTS,
+        READS,
+        KERNELS,
+        loops(ROWS, LOOP),
+        TEMPORARIES,
+        INDICES,
+        LINEARIZE,
+        after="simplify",
+    )
 )
 
 REFERENCE = Reference(COMPILER, {"c": render_c})

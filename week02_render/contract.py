@@ -2,8 +2,8 @@
 
 The format lets ADD of a MUL be rounded once (fma) only if that MUL has no other use in the
 program; C compilers fuse wherever they can. A product with more uses is wrapped in KEEP, which
-the renderer hides from the C compiler. The uses are counted in the whole program, before
-fusion copies nodes and splits them over kernels.
+the renderer hides from the C compiler. The uses are counted in the program as it was handed in,
+before rules drop a use, and fusion copies nodes and splits them over kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from week01_uops.node import Op, UOp, make
 from week01_uops.ops import MUL, NEG
-from week01_uops.rewrite import Trace
+from week01_uops.pattern import Rule, any_of, var
+from week01_uops.rewrite import Rules, Trace
 from week02_render.ops import KEEP
 
 
@@ -35,6 +36,20 @@ def keep_products(transparent: frozenset[Op]) -> Callable[[UOp, Trace], UOp]:
         return done[program]
 
     return run
+
+
+KEEPING = Rules(
+    "products that must be rounded",
+    (
+        Rule(
+            "keep_only_products",
+            any_of({KEEP}, var("x")),
+            lambda x: x if x.op is not MUL else None,
+            proof="evaluator",
+        ),
+    ),
+)
+"""What simplifies to something else than a product needs no KEEP."""
 
 
 def _count_uses(program: UOp, through: frozenset[Op]) -> Counter[UOp]:

@@ -13,7 +13,7 @@ from week01_uops.reference import Reference
 from week01_uops.rewrite import rewrite
 from week01_uops.simplify import SIMPLIFY
 from week02_render import compiler as week02
-from week02_render.contract import keep_products
+from week02_render.contract import KEEPING, keep_products
 from week02_render.gates import GATES
 from week02_render.lower import ROWS as WEEK02_ROWS
 from week02_render.lower import Element, Lowering, Row, moved
@@ -36,7 +36,7 @@ ROWS: Mapping[Op, Row] = {
     REDUCE: reduction.element,
 }
 
-RULES = SIMPLIFY + MOVEMENT_RULES
+RULES = SIMPLIFY + KEEPING + MOVEMENT_RULES
 RULES_OF_LOOPS = SIMPLIFY + GATES + COUNTING
 SIMPLIFIED = rules_pass("simplify", "tensor", RULES, TENSOR, "fold, cancel, bound, merge moves")
 CONTRACT = Pass(
