@@ -11,6 +11,7 @@ from tests.programs.inputs import inputs_for, same
 from tests.programs.isolated import isolated
 from tests.programs.strategy import Case, cases
 from week01_uops.closeness import within
+from week01_uops.interchange import write
 from week01_uops.node import UOp
 from week01_uops.ops import RETURN
 from week01_uops.passes import verifier
@@ -29,6 +30,15 @@ COMMON = {
 
 
 def check(case: Case) -> None:
+    """Compile, run and compare; a failure of any kind carries the program's text and its seed."""
+    try:
+        compare(case)
+    except BaseException as error:
+        error.add_note(f"{write(case.program)}# inputs: seed {case.seed}")
+        raise
+
+
+def compare(case: Case) -> None:
     inputs = inputs_for(case.program, case.seed)
     artifact = REFERENCE.compile(case.program, "c")
     loaded = load(artifact, case.program)
