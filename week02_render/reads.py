@@ -136,12 +136,13 @@ def _in_place(write: UOp, read: UOp) -> bool:
         return True
     if place.op is INDEX or read.shape != place.shape or read.src[0].op not in (*CHANGING, AFTER):
         return False
-    between = toposort((value,), lambda n: () if n is read else n.src)
-    return all(n.op in ELEMENTWISE or n.op is KEEP for n in between if _depends(n, read))
-
-
-def _depends(node: UOp, read: UOp) -> bool:
-    return node is not read and read in node.toposort()
+    depends = {read}
+    for node in toposort((value,), lambda n: () if n is read else n.src):
+        if any(source in depends for source in node.src) and node is not read:
+            if node.op not in ELEMENTWISE and node.op is not KEEP:
+                return False
+            depends.add(node)
+    return True
 
 
 def _stored_first(program: UOp, values: set[UOp]) -> UOp:

@@ -10,8 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from projects.uopc.show import Printer, difference, kernel_names
-from week01_uops.interchange import write
-from week01_uops.node import UOp
 from week01_uops.passes import Step
 
 STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -93,8 +91,3 @@ def _pass_json(step: Step) -> dict[str, Any]:
             for (name, reason), node in step.trace.declined.items()
         ],
     }
-
-
-def canonical(program: UOp) -> str:
-    """The program's text; kept here so that commands print through one module."""
-    return write(program)
