@@ -7,7 +7,7 @@ and `dump` convert from and to plain JSON values, keys in the order of declarati
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from json import dumps
 from typing import Any, Protocol
 
@@ -151,9 +151,17 @@ SHAPE = integers("a shape: a list of sizes ≥ 0", 0)
 SLOT = integer("a slot ≥ 0", 0)
 
 
-def key(leaf: Leaf, *, optional: bool = False) -> Any:  # noqa: ANN401 - a dataclass field
-    """Declare a field of a `Record`: its leaf, and whether the key may be left out."""
-    return field(default=None if optional else MISSING, metadata={"leaf": leaf})
+def key(leaf: Leaf, *, optional: bool = False, week: int = 1) -> Any:  # noqa: ANN401 - a field
+    """Declare a field of a `Record`: its leaf, whether it may be left out, its first week."""
+    return field(default=None if optional else MISSING, metadata={"leaf": leaf, "week": week})
+
+
+def later_keys(arg: object) -> list[tuple[str, int]]:
+    """The keys of a record that are set and came after week 1, with their weeks."""
+    if not is_dataclass(arg):
+        return []
+    dated = [(f.name, f.metadata.get("week", 1)) for f in fields(arg)]
+    return [(name, week) for name, week in dated if week > 1 and getattr(arg, name) is not None]
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ LARGEST_LOCAL = 1 << 16
 
 SPACES = {"MEM": "MEM", "LOCAL": "LOCAL", "REG": "REG"}
 
+KINDS = {name: name for name in ("loop", "vector", "unroll", "parallel")}
+"""How the iterations of a RANGE are carried out; its meaning is the same in any of them."""
+
 
 @dataclass(frozen=True)
 class StorageArg:
@@ -61,10 +64,16 @@ class WorkspaceArg:
 
 @dataclass(frozen=True)
 class RangeArg:
-    """A loop counter: its number, and one past its largest value."""
+    """A loop counter: its number, one past its largest value, and from week 5 its kind.
+
+    Attributes:
+        kind: how the iterations are carried out: one after the other (loop, the default), as
+            the lanes of a vector, as copies of the body (unroll), or by threads (parallel).
+    """
 
     id: int = key(integer("an id ≥ 0", 0))
     size: int = key(integer("a size ≥ 0", 0))
+    kind: str | None = key(word("a kind", KINDS), optional=True, week=5)
 
 
 def expect_place(node: UOp) -> Place:
@@ -224,9 +233,9 @@ OPS = week01.OPS | {BUFFER, ALLOC, INDEX, LOAD, STORE, AFTER}
 INTERNAL = frozenset({OUTPUT, WORKSPACE, RANGE, END, KEEP, LINEAR})
 
 
-def loop(number: int, size: int, bound: UOp | None = None) -> UOp:
+def loop(number: int, size: int, bound: UOp | None = None, kind: str | None = None) -> UOp:
     """RANGE `number` over [0, size), or [0, min(size, bound))."""
-    return make(RANGE, () if bound is None else (bound,), RangeArg(number, size))
+    return make(RANGE, () if bound is None else (bound,), RangeArg(number, size, kind))
 
 
 def storage_of(place: UOp) -> UOp:

@@ -12,7 +12,7 @@ from week01_uops.interchange import checks, fields
 from week01_uops.interchange.decoding import decode_text
 from week01_uops.interchange.diagnostics import Diagnostic, ReadErrors
 from week01_uops.interchange.jsontext import JsonError, decode
-from week01_uops.interchange.statements import Catalog, Limits, load_argument
+from week01_uops.interchange.statements import Catalog, Limits
 from week01_uops.node import Op, UOp
 from week01_uops.ops import RETURN
 
@@ -240,7 +240,7 @@ class _Reader:
                 end = len(line) - len(line[end:].lstrip(" \t"))
                 raise JsonError("expected one JSON value and nothing after it", end)
             if op is not None:
-                arg = self.arguments[op, tail] = load_argument(op, json)
+                arg = self.arguments[op, tail] = self.catalog.load(op, json)
                 return arg
         except JsonError as error:
             self.error(error.position + 1, "E105", error.args[0])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from week01_uops.args import Json, brief
+from week01_uops.args import Json, brief, later_keys
 from week01_uops.errors import ProgramError
 from week01_uops.interchange.checks import own_sources
 from week01_uops.node import Op, UOp, make, toposort
@@ -99,6 +99,18 @@ class Catalog:
                 self._check_size(shape)
         return node
 
+    def load(self, op: Op, json: Json, *, absent: bool = False) -> Any:  # noqa: ANN401
+        """The argument that is written as `json`; null is not the same as an absent one."""
+        if json is None and not absent:
+            if op.argument is None:
+                raise ProgramError("E305", f"{op} takes no argument, got null")
+            raise ProgramError("E306", f"expected {op.argument.expects}, got null")
+        arg = op.load_argument(None if absent else json)
+        for name, week in later_keys(arg):
+            if self.week is not None and week > self.week:
+                raise ProgramError("E308", f"{brief(name)} is a key of week {week}")
+        return arg
+
     def _count_body(self, body: UOp) -> None:
         """E501 once the bodies, checked one by one, would take too long."""
         if body not in self._bodies:
@@ -113,12 +125,3 @@ class Catalog:
             raise ProgramError(
                 "E503", f"expected at most {most} elements, got the shape {brief(list(shape))}"
             )
-
-
-def load_argument(op: Op, json: Json, *, absent: bool = False) -> Any:  # noqa: ANN401
-    """The argument that is written as `json`; null is not the same as an absent one."""
-    if absent or json is not None:
-        return op.load_argument(None if absent else json)
-    if op.argument is None:
-        raise ProgramError("E305", f"{op} takes no argument, got null")
-    raise ProgramError("E306", f"expected {op.argument.expects}, got null")

@@ -10,7 +10,7 @@ from week01_uops.errors import ProgramError
 from week01_uops.interchange import checks
 from week01_uops.interchange.diagnostics import Diagnostic, ReadErrors
 from week01_uops.interchange.jsontext import JsonError, decode
-from week01_uops.interchange.statements import Catalog, Limits, load_argument
+from week01_uops.interchange.statements import Catalog, Limits
 from week01_uops.interchange.writer import dump_argument, nodes, outputs
 from week01_uops.node import Op, UOp
 from week01_uops.ops import RETURN
@@ -121,7 +121,7 @@ class _TwinReader:
             return None
         src = [self.read[index] for index in row[1]]
         self._try(number, row, lambda: op.check_arity(len(src)))
-        arg = self._try(number, row, lambda: load_argument(op, row[2], absent=row[2] is None))
+        arg = self._try(number, row, lambda: self.catalog.load(op, row[2], absent=row[2] is None))
         if len(self.found) > before or None in src:
             return None
         node: UOp | None = self._try(number, row, lambda: self.catalog.build(op, tuple(src), arg))

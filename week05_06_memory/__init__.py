@@ -1,0 +1,1 @@
+"""Weeks 5 and 6: the memory hierarchy, and schedules."""
