@@ -11,6 +11,7 @@ iteration that has written it, and takes the value instead of loading it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from week01_uops.calls import substitute
@@ -22,7 +23,7 @@ from week02_render.ops import AFTER, ALLOC, END, LOAD, STORE, storage_of
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class Kernel:
     """What decides whether two CALLs may be one."""
 
     call: UOp
@@ -36,16 +37,16 @@ def merge_kernels(program: UOp, trace: Trace) -> UOp:
     """Merge pairs until none is left that may be."""
     while (pair := _find_pair(program, trace)) is not None:
         first, second = pair
-        program = _replace(program, {first: _merged(first, second), second: None})
+        program = replace_calls(program, {first: _merged(first, second), second: None})
         trace.fired["merge"] += 1
     while (found := _find_dead(program)) is not None:
-        program = _replace(program, {found[0]: found[1]})
+        program = replace_calls(program, {found[0]: found[1]})
         trace.fired["drop dead store"] += 1
     return program
 
 
 def _find_pair(program: UOp, trace: Trace) -> tuple[UOp, UOp] | None:
-    kernels = _kernels(program)
+    kernels = kernels_of(program)
     for j, later in enumerate(kernels):
         for i, earlier in enumerate(kernels[:j]):
             if earlier.loops != later.loops:
@@ -64,7 +65,7 @@ def _find_pair(program: UOp, trace: Trace) -> tuple[UOp, UOp] | None:
     return None
 
 
-def _is_chain(earlier: _Kernel, later: _Kernel) -> bool:
+def _is_chain(earlier: Kernel, later: Kernel) -> bool:
     """Whether the later kernel loads what the earlier one stores only where it is stored."""
     stored = {
         (storage_of(earlier.call.src[1 + storage_of(n.src[0]).arg.slot]), n.src[0].src[1:])
@@ -84,9 +85,9 @@ def _is_chain(earlier: _Kernel, later: _Kernel) -> bool:
     return True
 
 
-def _kernels(program: UOp) -> list[_Kernel]:
+def kernels_of(program: UOp) -> list[Kernel]:
     """The CALLs in order; bit i of `waits` is set where kernel i has to run before."""
-    found: list[_Kernel] = []
+    found: list[Kernel] = []
     waits: dict[UOp, int] = {}
     for node in top_nodes(program):
         below = 0
@@ -99,12 +100,12 @@ def _kernels(program: UOp) -> list[_Kernel]:
     return found
 
 
-def _describe(call: UOp, waits: int) -> _Kernel:
+def _describe(call: UOp, waits: int) -> Kernel:
     body, *arguments = call.src
     stores = [n for n in body.toposort() if n.op is STORE]
     written = {storage_of(n.src[0]).arg.slot for n in stores if storage_of(n.src[0]).op is PARAM}
     places = [storage_of(a) for a in arguments]
-    return _Kernel(
+    return Kernel(
         call,
         body.src[1:],
         frozenset(p for slot, p in enumerate(places) if slot not in written),
@@ -113,7 +114,7 @@ def _describe(call: UOp, waits: int) -> _Kernel:
     )
 
 
-def _replace(program: UOp, calls: dict[UOp, UOp | None]) -> UOp:
+def replace_calls(program: UOp, calls: dict[UOp, UOp | None]) -> UOp:
     """The program with CALLs exchanged; those mapped to None become the first that is not."""
     new = next(call for call in calls.values() if call is not None)
     target = {old: call if call is not None else new for old, call in calls.items()}
@@ -164,11 +165,15 @@ def _is_dead(store: UOp, call: UOp, users: Counter[UOp]) -> bool:
 def _trimmed(call: UOp, alive: list[UOp]) -> UOp:
     """The CALL with only these stores in its body, and only the arguments they need."""
     body = make(END, (_joined(alive), *call.src[0].src[1:]))
+    return call_of(body, call.src[1:], call.arg)
+
+
+def call_of(body: UOp, arguments: Sequence[UOp], arg: CallArg) -> UOp:
+    """CALL of a body, with those of the arguments that it uses."""
     needed = sorted({n.arg.slot for n in body.toposort() if n.op is PARAM})
-    arguments = [call.src[1 + slot] for slot in needed]
-    trimmed = make(CALL, (body, *call.src[1 : 2 + needed[-1]]), call.arg)
-    slots = {storage_of(argument): k for k, argument in enumerate(arguments)}
-    return make(CALL, (_renumbered(trimmed, slots), *arguments), call.arg)
+    whole = make(CALL, (body, *arguments[: needed[-1] + 1]), arg)
+    slots = {storage_of(arguments[slot]): k for k, slot in enumerate(needed)}
+    return make(CALL, (renumbered(whole, slots), *[arguments[slot] for slot in needed]), arg)
 
 
 def _merged(first: UOp, second: UOp) -> UOp:
@@ -180,13 +185,13 @@ def _merged(first: UOp, second: UOp) -> UOp:
     written = _describe(first, 0).written | _describe(second, 0).written
     places = sorted(storages, key=lambda place: place not in written)
     slots = {place: slot for slot, place in enumerate(places)}
-    earlier, later = (_renumbered(call, slots) for call in (first, second))
+    earlier, later = (renumbered(call, slots) for call in (first, second))
     later = substitute(later, _known_loads(earlier, later))
     effect = _joined([*_stores(earlier.src[0]), *_stores(later.src[0])])
     body = make(END, (effect, *earlier.src[1:]))
     names = [call.arg.name or "kernel" for call in (first, second)]
-    arguments = [_waiting(p, storages[p], {first, second}) for p in places]
-    return make(CALL, (body, *arguments), CallArg("_".join(names)))
+    arguments = [waiting(p, storages[p], {first, second}) for p in places]
+    return call_of(body, arguments, CallArg("_".join(names)))
 
 
 def _known_loads(earlier: UOp, later: UOp) -> dict[UOp, UOp]:
@@ -195,13 +200,13 @@ def _known_loads(earlier: UOp, later: UOp) -> dict[UOp, UOp]:
     return {n: stored[n.src[0]] for n in later.toposort() if n.op is LOAD and n.src[0] in stored}
 
 
-def _waiting(place: UOp, arguments: dict[UOp, None], own: set[UOp]) -> UOp:
+def waiting(place: UOp, arguments: dict[UOp, None], own: set[UOp]) -> UOp:
     """The storage, after all other kernels that any of the arguments waits for."""
     deps = dict.fromkeys(d for a in arguments if a.op is AFTER for d in a.src[1:] if d not in own)
     return make(AFTER, (place, *deps)) if deps else place
 
 
-def _renumbered(call: UOp, slots: dict[UOp, int]) -> UOp:
+def renumbered(call: UOp, slots: dict[UOp, int]) -> UOp:
     """The body with its PARAMs numbered by storage."""
     body, *arguments = call.src
     replacements = {}

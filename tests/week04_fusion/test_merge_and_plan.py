@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from week01_uops.dtypes import float32
-from week01_uops.node import UOp, make
-from week01_uops.ops import ADD, CALL, EXP2, MAX, MUL, NEG, param, program
+from week01_uops.dtypes import float32, int8
+from week01_uops.node import UOp, const, make
+from week01_uops.ops import ADD, CALL, EXP2, FLOORDIV, MAX, MUL, NEG, param, program
 from week01_uops.rewrite import Trace
 from week02_render.compiler import REFERENCE as WEEK02
-from week02_render.ops import AFTER, ALLOC, STORE, WORKSPACE, AllocArg
+from week02_render.ops import AFTER, ALLOC, BUFFER, LOAD, STORE, WORKSPACE, AllocArg, StorageArg
 from week02_render.runtime import load
-from week03_loops.ops import permute, reduce, reshape
+from week03_loops.ops import PAD, permute, reduce, reshape
 from week04_fusion.compiler import COMPILER, REFERENCE
 from week04_fusion.evaluate import evaluate
 from week04_fusion.plan import Lifetime, lifetimes, place_all
@@ -154,3 +154,16 @@ def test_traces_say_what_was_joined():
         before("merge", program(reduce(ADD, X, 1), reduce(MAX, X, 1))), trace
     )
     assert trace.fired["merge"] == 1
+
+
+def test_a_merged_kernel_keeps_no_argument_that_it_does_not_use():
+    empty = make(PAD, (param(0, int8, (0,)),), ((0, 2),))
+    buffer = make(BUFFER, (), StorageArg(0, int8, (2,)))
+    first = make(AFTER, (buffer, make(STORE, (buffer, empty))))
+    raised = MAX(make(LOAD, (first,)), const(0, int8))
+    second = make(AFTER, (first, make(STORE, (first, raised))))
+    whole = program(FLOORDIV(empty, second))
+    source = REFERENCE.compile(whole, "c")
+    nothing = np.empty(0, np.int8)
+    (result,) = load(source, whole).run([nothing])
+    assert np.array_equal(result, evaluate(whole, [nothing])[0])
