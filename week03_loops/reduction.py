@@ -6,9 +6,10 @@ REDUCE(v, k…)          →  acc ← identity; for k…: acc ← op(acc, v); LO
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from week01_uops.dtypes import DType, bfloat16, float16, float32
 from week01_uops.node import UOp, const, make, recursive
@@ -44,11 +45,29 @@ def accumulator_dtype(dtype: DType) -> DType:
     return float32 if dtype in (float16, bfloat16) else dtype
 
 
-def accumulate(body: UOp, trace: Trace) -> UOp:
-    """Each REDUCE of a kernel body → a register, its loops, and a LOAD.
+Terms = Callable[[UOp], tuple[UOp, ...]]
+
+
+def accumulate_with(terms: Terms) -> Callable[[UOp, Trace], UOp]:
+    """The pass that makes each REDUCE of a kernel body a register, its loops, and a LOAD.
 
     Reductions over the same loops of which none needs another share one nest.
+
+    Args:
+        terms: what a REDUCE adds to its register in one iteration, one after the other.
     """
+
+    def run(body: UOp, trace: Trace) -> UOp:
+        return _accumulate(body, terms)
+
+    return run
+
+
+accumulate = accumulate_with(lambda node: node.src[:1])
+"""REDUCE(v, k…) → acc ← identity; for k…: acc ← op(acc, v); LOAD(acc)."""
+
+
+def _accumulate(body: UOp, terms: Terms) -> UOp:
     order = body.toposort()
     groups: dict[tuple[object, ...], list[UOp]] = defaultdict(list)
     for node in order:
@@ -56,13 +75,16 @@ def accumulate(body: UOp, trace: Trace) -> UOp:
             groups[node.src[1:], open_ranges(node), reduction_level(node)].append(node)
     group_of = {node: members for members in groups.values() for node in members}
     slots = itertools.count(max((n.arg.slot for n in order if n.op is ALLOC), default=-1) + 1)
-    return _Accumulate(group_of, slots).run(body)
+    return _Accumulate(group_of, slots, terms).run(body)
 
 
 class _Accumulate:
-    def __init__(self, group_of: dict[UOp, list[UOp]], slots: itertools.count[int]) -> None:
+    def __init__(
+        self, group_of: dict[UOp, list[UOp]], slots: itertools.count[int], terms: Terms
+    ) -> None:
         self.group_of = group_of
         self.slots = slots
+        self.terms = functools.cache(terms)
         self.done: dict[UOp, UOp] = {}
 
     def run(self, body: UOp) -> UOp:
@@ -72,7 +94,7 @@ class _Accumulate:
         while stack:
             node = stack[-1]
             members = self.group_of.get(node, [node])
-            missing = [s for m in members for s in m.src if s not in done]
+            missing = [s for m in members for s in self._sources(m) if s not in done]
             if node in done:
                 stack.pop()
             elif missing:
@@ -82,6 +104,9 @@ class _Accumulate:
             else:
                 done[node] = node.with_src(tuple([done[s] for s in node.src]))
         return done[body]
+
+    def _sources(self, node: UOp) -> tuple[UOp, ...]:
+        return (*self.terms(node), *node.src[1:]) if node.op is REDUCE else node.src
 
     def _nest(self, members: list[UOp]) -> None:
         done = self.done
@@ -109,7 +134,10 @@ class _Accumulate:
         start = make(AFTER, (place, *outer)) if outer else place
         initial = make(STORE, (start, const(identity(op, place.dtype), place.dtype)))
         inside = make(AFTER, (place, initial, *ranges))
-        value = self.done[member.src[0]]
-        if value.dtype is not place.dtype:
-            value = make(CAST, (value,), place.dtype)
-        return make(STORE, (inside, make(op, (make(LOAD, (inside,)), value))))
+        total = make(LOAD, (inside,))
+        for term in self.terms(member):
+            value = self.done[term]
+            if value.dtype is not place.dtype:
+                value = make(CAST, (value,), place.dtype)
+            total = make(op, (total, value))
+        return make(STORE, (inside, total))

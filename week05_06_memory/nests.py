@@ -1,0 +1,91 @@
+"""The nests of a kernel's body: which node closes which RANGE, and what stands around what.
+
+A closer is an END or a REDUCE: it carries out loops around its first source. A RANGE has one
+number in a body, and may be closed more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from week01_uops.dtypes import int64
+from week01_uops.node import CONST, UOp, const, make, toposort
+from week01_uops.ops import ADD, CMPLT, MAX, MUL, NEG
+from week02_render.ops import AFTER, RANGE
+
+
+class ScheduleError(ValueError):
+    """A step that cannot be done; says why in a sentence."""
+
+
+def closes(node: UOp) -> bool:
+    """Whether the node carries out loops around its first source."""
+    return node.op.closes and len(node.src) > 1
+
+
+def ranges_of(body: UOp) -> Mapping[int, UOp]:
+    """The RANGEs of a body by number."""
+    return {node.arg.id: node for node in toposort((body,)) if node.op is RANGE}
+
+
+def find_range(body: UOp, number: int) -> UOp:
+    """The RANGE of a number; ScheduleError names those that there are."""
+    known = ranges_of(body)
+    if number not in known:
+        listed = ", ".join(map(str, sorted(known))) or "none"
+        raise ScheduleError(f"expected one of the ranges {listed}, got {number}")
+    return known[number]
+
+
+def fresh_numbers(body: UOp) -> Iterator[int]:
+    """Numbers that no RANGE of the body has, in order."""
+    number = max(ranges_of(body), default=-1)
+    while True:
+        number += 1
+        yield number
+
+
+def map_closers(body: UOp, change: Callable[[UOp], UOp]) -> UOp:
+    """The body with each closer, innermost first, exchanged for what `change` makes of it."""
+    done: dict[UOp, UOp] = {}
+    for node in toposort((body,)):
+        new = node.with_src(tuple([done[s] for s in node.src]))
+        done[node] = change(new) if closes(new) else new
+    return done[body]
+
+
+def number(value: int) -> UOp:
+    """An int64 CONST."""
+    return const(value, int64)
+
+
+def plus(a: UOp, b: UOp) -> UOp:
+    """A + b, without a 0."""
+    if b.op is CONST and b.arg.value == 0:
+        return a
+    return b if a.op is CONST and a.arg.value == 0 else make(ADD, (a, b))
+
+
+def times(a: UOp, factor: int) -> UOp:
+    """a · factor, without a 1."""
+    return a if factor == 1 else make(MUL, (a, number(factor)))
+
+
+def minimum(a: UOp, b: int) -> UOp:
+    """min(a, b) = −max(−a, −b)."""
+    if a.interval[1] <= b:
+        return a
+    return make(NEG, (make(MAX, (make(NEG, (a,)), number(-b))),))
+
+
+def less(a: UOp, b: UOp) -> UOp:
+    """A < b."""
+    return make(CMPLT, (a, b))
+
+
+def joined(effects: list[UOp]) -> UOp:
+    """The effects one after the other, as one effect."""
+    first, *others = effects
+    for effect in others:
+        first = make(AFTER, (effect, first))
+    return first
