@@ -22,8 +22,8 @@ test: setup  ## Run all tests but the nightly ones
 nightly: setup  ## Run the long tests
 	@$(BIN)/pytest -q -m nightly $(ARGS)
 
-bench: setup  ## Compare speed with tinygrad, as ratios
-	@$(BIN)/python -m grader.bench $(ARGS)
+bench: setup  ## Compare speed with other compilers and libraries, as ratios
+	@$(BIN)/python -m grader.bench $(or $(ARGS),--suite rewrite --suite compiling --suite week5)
 
 grade: setup  ## Run the grader; say what it shall do in ARGS
 	@$(BIN)/grader $(ARGS)
