@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from week01_uops.errors import CompilerError
 from week01_uops.node import CONST, Op, UOp
@@ -33,20 +34,25 @@ LONGEST = 64
 """Characters of an expression past which it gets a name: lines stay readable, and expressions
 so shallow that every C compiler can parse them."""
 
-Statement = Callable[["Kernel", UOp], None]
+K = TypeVar("K", bound="Kernel")
+Statement = Callable[[K, UOp], None]
 
 
 @dataclass(frozen=True)
-class Tables:
+class Tables(Generic[K]):
     """What a renderer is made of: the text of values, statements, and helper functions.
 
     A later week extends a table by building another value:
     `replace(C, text={**C.text, OP: row})`.
+
+    Attributes:
+        kernel: what writes a function with these tables.
     """
 
     text: Mapping[Op, TextRule]
-    statements: Mapping[Op, Statement]
+    statements: Mapping[Op, Statement[K]]
     prelude: Mapping[str, str]
+    kernel: type[K]
 
 
 @dataclass
@@ -65,7 +71,7 @@ class Kernel:
         declare: position of a STORE → the type of the variable that it declares.
     """
 
-    tables: Tables
+    tables: Tables[Any]
     nodes: tuple[UOp, ...]
     name: str
     names: dict[UOp, str]
@@ -79,18 +85,38 @@ class Kernel:
 
     def write(self) -> list[str]:
         """The statements of the body."""
-        self.uses = Uses(self.nodes)
+        self.uses = Uses(self.nodes, self.operands)
         self._written = {storage_of(n.src[0]) for n in self.nodes if n.op is STORE}
         statements, text = self.tables.statements, self.tables.text
         for position, node in enumerate(self.nodes):
             self.position = position
+            if not self.uses.is_live(position):
+                continue
             if node.op in statements:
                 statements[node.op](self, node)
             elif node.op in text:
-                self.bind(node, text[node.op](node, tuple(map(self.term, operands(node)))))
+                self.bind(node, self.value(node, tuple(map(self.term, self.operands(node)))))
             elif node.op not in TRANSPARENT:
                 raise CompilerError(f"{self.name}: no C text for {node!r}")
         return self.lines
+
+    def operands(self, node: UOp) -> tuple[UOp, ...]:
+        """The values that stand in the text of a node."""
+        return operands(node)
+
+    def value(self, node: UOp, terms: tuple[Term, ...]) -> Term:
+        """The term of an elementwise op."""
+        term: Term = self.tables.text[node.op](node, terms)
+        return term
+
+    def type_of(self, node: UOp, term: Term) -> str:
+        """The C type of a value."""
+        return VALUE_TYPE[node.dtype]
+
+    def element_type(self, storage: UOp) -> tuple[str, int]:
+        """The C type of an element, and its bytes; registers hold values."""
+        types = VALUE_TYPE if in_registers(storage) else STORAGE_TYPE
+        return types[storage.dtype], storage.dtype.bits // 8
 
     def line(self, text: str) -> None:
         """Append a statement at the current depth."""
@@ -116,8 +142,8 @@ class Kernel:
         inline = len(term.text) <= LONGEST and self.uses.is_inline(self.position)
         if not inline and node.op is not CONST and not self.uses.is_settled(self.position):
             name = self.fresh("x")
-            self.line(f"{VALUE_TYPE[node.dtype]} {name} = {term.text};")
-            term = Term(name, ATOM)
+            self.line(f"{self.type_of(node, term)} {name} = {term.text};")
+            term = Term(name, ATOM, term.lanes)
         self.terms[node] = term
 
     def term(self, node: UOp) -> Term:
@@ -175,8 +201,3 @@ class Kernel:
 def _is_packed(storage: UOp) -> bool:
     """Whether elements have another C type in memory than as values."""
     return storage.dtype in HALVES and not in_registers(storage)
-
-
-def element_type(storage: UOp) -> str:
-    """The C type of an element; registers hold values."""
-    return (VALUE_TYPE if in_registers(storage) else STORAGE_TYPE)[storage.dtype]

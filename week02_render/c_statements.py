@@ -8,7 +8,7 @@ from week01_uops.errors import CompilerError
 from week01_uops.node import CONST, Op, UOp
 from week01_uops.ops import PARAM
 from week02_render.access import Access, access, in_registers, value_of
-from week02_render.c_kernel import Kernel, Statement, Tables, element_type
+from week02_render.c_kernel import Kernel, Statement, Tables
 from week02_render.c_prelude import PRELUDE
 from week02_render.c_text import C_TEXT
 from week02_render.c_types import ATOM, CHOICE, ORDER, Term, at, literal
@@ -101,7 +101,8 @@ def _close_loops(kernel: Kernel, node: UOp) -> None:
 
 def _declare(kernel: Kernel, node: UOp) -> None:
     """`T t[n];`, or `T r;`, which may wait for the value that is stored first."""
-    if node.size * node.dtype.bits // 8 > LARGEST_LOCAL:
+    c_type, size = kernel.element_type(node)
+    if node.size * size > LARGEST_LOCAL:
         raise CompilerError(
             f"{kernel.name}: expected a local array of at most {LARGEST_LOCAL} bytes, got {node!r}"
         )
@@ -110,15 +111,15 @@ def _declare(kernel: Kernel, node: UOp) -> None:
     if in_register and not node.shape:
         first = kernel.uses.first_store(kernel.position)
         if first is not None:
-            kernel.declare[first] = f"{element_type(node)} "
+            kernel.declare[first] = f"{c_type} "
         else:
-            kernel.line(f"{element_type(node)} {name};")
+            kernel.line(f"{c_type} {name};")
         return
     aligned = "" if in_register else " __attribute__((aligned(64)))"
-    kernel.line(f"{element_type(node)} {name}[{max(node.size, 1)}]{aligned};")
+    kernel.line(f"{c_type} {name}[{max(node.size, 1)}]{aligned};")
 
 
-STATEMENTS: Mapping[Op, Statement] = {
+STATEMENTS: Mapping[Op, Statement[Kernel]] = {
     PARAM: _nothing,
     ALLOC: _declare,
     LOAD: _load,
@@ -127,5 +128,5 @@ STATEMENTS: Mapping[Op, Statement] = {
     END: _close_loops,
 }
 
-C = Tables(C_TEXT, STATEMENTS, PRELUDE)
+C = Tables(C_TEXT, STATEMENTS, PRELUDE, Kernel)
 """Week 2's renderer."""

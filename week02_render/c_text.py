@@ -38,7 +38,8 @@ TextRule = Callable[[UOp, Terms], Term]
 
 def call(function: str, *arguments: Term) -> Term:
     """function(argument, …)."""
-    return Term(f"{function}({', '.join(a.text for a in arguments)})", ATOM)
+    lanes = max((a.lanes for a in arguments), default=1)
+    return Term(f"{function}({', '.join(a.text for a in arguments)})", ATOM, lanes)
 
 
 def convert(c_type: str, x: Term) -> Term:
@@ -48,7 +49,7 @@ def convert(c_type: str, x: Term) -> Term:
 
 def infix(operator: str, level: int, a: Term, b: Term) -> Term:
     """A ∘ b, grouped from the left."""
-    return Term(f"{at(level, a)} {operator} {at(level + 1, b)}", level)
+    return Term(f"{at(level, a)} {operator} {at(level + 1, b)}", level, max(a.lanes, b.lanes))
 
 
 def rounded(dtype: DType, x: Term) -> Term:

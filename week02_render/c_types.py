@@ -15,10 +15,17 @@ from week01_uops.dtypes import DType, Value
 
 
 class Term(NamedTuple):
-    """A C expression and how tightly its outermost operator binds."""
+    """A C expression.
+
+    Attributes:
+        text: the expression.
+        level: how tightly its outermost operator binds.
+        lanes: how many values it holds: more than one if it is a vector (weeks 5 and 6).
+    """
 
     text: str
     level: int
+    lanes: int = 1
 
 
 CHOICE, BITS, EQUAL, ORDER, SUM, PRODUCT, UNARY, ATOM = range(8)

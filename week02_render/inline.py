@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import ChainMap, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from week01_uops.dtypes import void
-from week01_uops.node import UOp
+from week01_uops.node import UOp, toposort
 from week02_render.access import access, operands
-from week02_render.ops import ALLOC, END, LOAD, RANGE, STORE
+from week02_render.ops import ALLOC, END, LOAD, RANGE, STORE, storage_of
 
 
 @dataclass
@@ -21,6 +22,7 @@ class Uses:
     """Of each position in a kernel: its block, and the positions that use its value.
 
     Attributes:
+        operands: the values that stand in the text of a node.
         block: position → the block that it stands in.
         end: block → the position at which it ends.
         users: position → the positions that use its value, once for each use.
@@ -29,6 +31,7 @@ class Uses:
     """
 
     nodes: tuple[UOp, ...]
+    operands: Callable[[UOp], tuple[UOp, ...]] = operands
     block: list[int] = field(default_factory=list)
     end: dict[int, int] = field(default_factory=dict)
     users: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -36,10 +39,11 @@ class Uses:
     loads: defaultdict[UOp, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
+        self._live = set(toposort(filter(_acts, self.nodes), self.operands))
         latest: ChainMap[UOp, int] = ChainMap()  # a loop hides what it computes, and what it hid
         opened = [0]
         for position, node in enumerate(self.nodes):
-            for source in operands(node):
+            for source in self.operands(node) if node in self._live else ():
                 if source in latest:
                     self.users[latest[source]].append(position)
             if node.op is RANGE:
@@ -52,10 +56,14 @@ class Uses:
                 del opened[1 - len(node.src) :]
             elif node.op in (LOAD, STORE):
                 table = self.stores if node.op is STORE else self.loads
-                table[access(node.src[0]).storage].append(position)
+                table[storage_of(node.src[0])].append(position)
             latest[node] = position
             self.block.append(opened[-1])
         self.end[0] = len(self.nodes)
+
+    def is_live(self, position: int) -> bool:
+        """Whether a node has an effect, or some text needs its value."""
+        return self.nodes[position] in self._live
 
     def is_inline(self, position: int) -> bool:
         """Whether a value may stand in the text of its one user, which is in the same block.
@@ -96,7 +104,7 @@ class Uses:
         return node.op is LOAD and len(node.src) == 1 and access(node.src[0]).is_variable
 
     def _next_change(self, position: int) -> int:
-        storage = access(self.nodes[position].src[0]).storage
+        storage = storage_of(self.nodes[position].src[0])
         return _next(self.stores[storage], position, len(self.nodes))
 
     def first_store(self, position: int) -> int | None:
@@ -109,6 +117,10 @@ class Uses:
             return None
         plain = len(self.nodes[first].src) == 2 and self.block[first] == self.block[position]
         return first if plain else None
+
+
+def _acts(node: UOp) -> bool:
+    return node.dtype is void or node.place is not None or node.op is RANGE
 
 
 def _next(positions: list[int], after: int, default: int) -> int:

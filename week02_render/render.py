@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from week01_uops.errors import CompilerError
 from week01_uops.node import UOp
 from week01_uops.ops import CALL, PARAM, RETURN, parameters
 from week01_uops.passes import top_nodes
 from week01_uops.rewrite import Trace
-from week02_render.c_kernel import Kernel, Tables
+from week02_render.c_kernel import Tables
 from week02_render.c_prelude import helpers
 from week02_render.c_statements import C
 from week02_render.c_types import SHORT, STORAGE_TYPE
@@ -24,7 +25,7 @@ LINE = 100
 HEADERS = "#include <stddef.h>\n#include <stdint.h>\n"
 
 
-def render_c(program: UOp, *, checked: bool = False, tables: Tables = C) -> str:
+def render_c(program: UOp, *, checked: bool = False, tables: Tables[Any] = C) -> str:
     """The translation unit of a program of kernels, RETURN(AFTER(OUTPUT 0, CALL(…)), …).
 
     It exports `void program(void *const *inputs, void *const *outputs)`, and for a program with
@@ -54,7 +55,7 @@ class Function:
 class _Unit:
     """A translation unit being written."""
 
-    def __init__(self, program: UOp, checked: bool, tables: Tables) -> None:
+    def __init__(self, program: UOp, checked: bool, tables: Tables[Any]) -> None:
         if program.op is not RETURN:
             raise CompilerError(f"expected a program (RETURN), got {program!r}")
         self.program = program
@@ -109,7 +110,9 @@ class _Unit:
 
     def _kernel(self, function: Function) -> str:
         names = {node: f"p{slot}" for slot, node in function.slots.items()}
-        kernel = Kernel(self.tables, function.body.src, function.name, names, self.checked)
+        kernel = self.tables.kernel(
+            self.tables, function.body.src, function.name, names, self.checked
+        )
         head = f"static __attribute__((noinline)) void {function.name}("
         parameters = [_parameter(function, slot) for slot in range(_count(function))]
         lines = [

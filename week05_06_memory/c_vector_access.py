@@ -1,0 +1,185 @@
+"""The C statements of loads, stores, vector ranges and local storage, with vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from week01_uops.dtypes import bool_
+from week01_uops.node import Op, UOp
+from week01_uops.ops import ADD, MAX, MUL
+from week02_render.access import in_registers
+from week02_render.access import value_of as computed
+from week02_render.c_kernel import Statement
+from week02_render.c_statements import STATEMENTS
+from week02_render.c_text import call
+from week02_render.c_types import ATOM, CHOICE, UNARY, Term, at
+from week02_render.ops import END, LOAD, RANGE, STORE
+from week05_06_memory.c_vector_element import Element
+from week05_06_memory.c_vector_kernel import Across, VectorKernel, lane_of, no_place
+from week05_06_memory.c_vector_text import lanes_in
+from week05_06_memory.c_vector_types import held, is_vector, lanes_of, spread, vector_type
+from week05_06_memory.ops import STREAM
+
+IN_REGISTERS = (16, 32, 64)
+"""Bytes of the vectors that some machine's registers hold."""
+
+
+def _load(kernel: VectorKernel, node: UOp) -> None:
+    """`T x = gate ? p[i] : alternative;`."""
+    e = Element(kernel, node)
+    if e.where.storage.size == 0:  # its pointer may be null, and no index is in range
+        kernel.bind(node, e.other)
+        return
+    kernel.bind(node, _at_once(e) or _lane_by_lane(e))
+    if e.is_wide and not in_registers(e.where.storage):
+        _pin(kernel, node)
+
+
+def _at_once(e: Element) -> Term | None:
+    """A scalar, or consecutive elements; None if a lane may not be read."""
+    if e.lanes > 1 and not e.is_wide:
+        return None
+    found = e.read_wide() if e.lanes > 1 else e.read(0)
+    gate = e.gate
+    if gate and gate.lanes > 1:
+        if e.kernel.checked or not e.is_inside:
+            return None
+        lanes, kind = gate.lanes, vector_type(held(e.node), gate.lanes)
+        return call(f"select_{kind}", gate, *_alike(e, found, lanes))
+    conditions = e.conditions(0)
+    if not conditions:
+        return found
+    lanes = lanes_in((found, e.other))
+    a, b = _alike(e, found, lanes)
+    return Term(f"{conditions} ? {at(CHOICE + 1, a)} : {at(CHOICE, b)}", CHOICE, lanes)
+
+
+def _alike(e: Element, found: Term, lanes: int) -> tuple[Term, Term]:
+    """What is read and the alternative, both of them vectors if one is."""
+    if lanes == 1:
+        return found, e.other
+    other = computed(e.node.src[2]) if len(e.node.src) > 2 else e.node
+    return spread(e.node, found, lanes), spread(other, e.other, lanes, held(e.node))
+
+
+def _lane_by_lane(e: Element) -> Term:
+    lanes = lanes_in((Term("", ATOM, e.lanes), e.other, e.gate or e.other))
+    elements = []
+    for k in range(lanes):
+        x, conditions = e.read(k), e.conditions(k)
+        if conditions:
+            other = at(CHOICE, lane_of(e.node, e.other, k))
+            x = Term(f"{conditions} ? {x.text} : {other}", CHOICE)
+        elements.append(x)
+    return e.kernel.vector_of(e.node, elements)
+
+
+def _pin(kernel: VectorKernel, node: UOp) -> None:
+    """Keep what several ops use in a register: else it may be read from memory by each."""
+    size = kernel.terms[node].lanes * held(node).bits // 8
+    if len(set(kernel.uses.users[kernel.position])) > 1 and size in IN_REGISTERS:
+        kernel.line(f"pin{size}({kernel.terms[node].text});")
+
+
+def _store(kernel: VectorKernel, node: UOp) -> None:
+    """`if (gate) p[i] = value;`."""
+    e = Element(kernel, node)
+    if e.where.storage.size == 0:
+        return
+    across = kernel.across(node)
+    if across:
+        _combine(e, across)
+        return
+    value = kernel.term(computed(node.src[1]))
+    if e.lanes < value.lanes:
+        raise no_place(kernel.name, node)
+    if lanes_in((Term("", ATOM, e.lanes), e.gate or value)) == 1:
+        _assign(e, e.text(0), e.packed(value))
+    elif not e.is_wide or (e.gate and e.gate.lanes > 1 and e.private == 1):
+        _store_by_lanes(e, value)
+    else:
+        _store_at_once(e, value)
+
+
+def _assign(e: Element, place: str, value: str) -> None:
+    kernel, conditions = e.kernel, e.conditions(0)
+    guard = f"if ({conditions}) " if conditions else kernel.declare.get(kernel.position, "")
+    kernel.line(f"{guard}{place} = {value};")
+
+
+def _store_at_once(e: Element, value: Term) -> None:
+    kernel = e.kernel
+    x = e.packed_wide(spread(computed(e.node.src[1]), value, e.lanes))
+    if e.gate and e.gate.lanes > 1:  # a variable of the lanes' own
+        kind = vector_type(held(e.where.storage), e.lanes)
+        old = Term(e.wide(), ATOM)
+        kernel.line(f"{e.wide()} = {call(f'select_{kind}', e.gate, x, old).text};")
+    elif e.node.src[0].op is STREAM and e.is_aligned and e.gate is None:
+        size = e.lanes * e.memory.bits // 8
+        kernel.line(f"stream{size}({e.address}, {x.text});")
+        kernel.streams = True
+    else:
+        _assign(e, e.wide(), x.text)
+
+
+def _store_by_lanes(e: Element, value: Term) -> None:
+    kernel, node = e.kernel, computed(e.node.src[1])
+    value = kernel.named(node, value)
+    lanes = lanes_in((Term("", ATOM, e.lanes), e.gate or value))
+    k = kernel.fresh("k")
+    conditions = e.conditions(k)
+    guard = f"if ({conditions}) " if conditions else ""
+    assignment = f"{e.text(k)} = {e.packed(lane_of(node, value, k))};"
+    kernel.line(f"for (int {k} = 0; {k} < {lanes}; {k}++) {guard}{assignment}")
+
+
+REDUCTIONS = {ADD: "sum", MUL: "product", MAX: "largest"}
+
+
+def _combine(e: Element, across: Across) -> None:
+    """`p = p + sum(x);`."""
+    if e.gate and e.gate.lanes > 1:
+        raise no_place(e.kernel.name, e.node)
+    total = e.read(0)
+    for op, part in across.steps:
+        x = _reduced(e.kernel, op, part)
+        terms = (x, total) if computed(op.src[0]) is part else (total, x)
+        total = e.kernel.value(op, terms)
+    _assign(e, e.text(0), e.packed(total))
+
+
+def _reduced(kernel: VectorKernel, op: UOp, part: UOp) -> Term:
+    """One scalar for all lanes of a value."""
+    assert kernel.vector is not None
+    dtype = held(part) if op.op is MAX or op.dtype is bool_ else held(op)
+    x = spread(part, kernel.term(part), lanes_of(kernel.vector), dtype)
+    if op.dtype is bool_:
+        x = Term(f"-{at(UNARY, x)}", UNARY, x.lanes)
+    name = f"{REDUCTIONS[op.op]}_{vector_type(dtype, x.lanes)}"
+    return call(name, x)._replace(lanes=1)
+
+
+def _open(kernel: VectorKernel, node: UOp) -> None:
+    """A loop, or nothing: lanes need none."""
+    if is_vector(node):
+        kernel.enter(node)
+    else:
+        STATEMENTS[RANGE](kernel, node)
+
+
+def _close(kernel: VectorKernel, node: UOp) -> None:
+    kernel.leave(node.src[1:])
+
+
+def _nothing(kernel: VectorKernel, node: UOp) -> None:
+    """How to write is said where it is written."""
+
+
+VECTOR_STATEMENTS: Mapping[Op, Statement[VectorKernel]] = {
+    **STATEMENTS,
+    LOAD: _load,
+    STORE: _store,
+    RANGE: _open,
+    END: _close,
+    STREAM: _nothing,
+}

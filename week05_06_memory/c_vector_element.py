@@ -1,0 +1,235 @@
+"""The element that a LOAD or STORE is about, as C text: in one lane, or in all at once.
+
+INDEX(p, 64·i + v)     *(f32x16_u *)&p[i * 64]      consecutive elements
+INDEX(p, i)            p[i]                         the same one: a scalar
+INDEX(p, 64·v + i)     p[i], p[i + 64], …           any others, lane by lane
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from week01_uops.dtypes import DType, bool_
+from week01_uops.linear import Linear
+from week01_uops.node import UOp
+from week02_render.access import Access, in_registers
+from week02_render.access import value_of as computed
+from week02_render.c_text import call
+from week02_render.c_types import (
+    ATOM,
+    HALVES,
+    ORDER,
+    PRODUCT,
+    SHORT,
+    UNARY,
+    VALUE_TYPE,
+    Term,
+    at,
+    literal,
+)
+from week02_render.ops import LOAD, STORE, zero
+from week05_06_memory.c_vector_kernel import Lane, VectorKernel, element_access, lane_of
+from week05_06_memory.c_vector_text import lanes_in
+from week05_06_memory.c_vector_types import converted, held, in_memory, is_vector, vector_type
+
+GATE = {LOAD: 1, STORE: 2}
+"""Which source is the gate."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """The element that a LOAD or STORE is about, in the lanes of a vector.
+
+    Attributes:
+        kernel: the function that is being written.
+        node: the LOAD or STORE.
+    """
+
+    kernel: VectorKernel
+    node: UOp
+
+    @cached_property
+    def where(self) -> Access:
+        """Its storage and indices."""
+        return element_access(self.node)
+
+    @cached_property
+    def flat(self) -> Linear:
+        """The linear form of its offset."""
+        return self.kernel.address(self.where).flat
+
+    @cached_property
+    def axes(self) -> tuple[Linear, ...]:
+        """The linear form of each index."""
+        return self.kernel.address(self.where).axes
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the storage."""
+        return self.where.storage.dtype
+
+    @cached_property
+    def private(self) -> int:
+        """The lanes of its storage; 1 if they share it."""
+        return self.kernel.private.get(self.where.storage, 1)
+
+    @cached_property
+    def step(self) -> int | None:
+        """By how many elements it moves from lane to lane; None if that differs."""
+        if any(self._term(t).lanes > 1 for t in self.flat.terms if not is_vector(t)):
+            return None
+        return sum(c for t, c in self.flat.terms.items() if is_vector(t))
+
+    @cached_property
+    def lanes(self) -> int:
+        """In how many lanes it may be another one; 1 if it is the same in all."""
+        return lanes_in((Term("", ATOM, self.private), *map(self._term, self.flat.terms)))
+
+    @cached_property
+    def is_inside(self) -> bool:
+        """Whether the indices are known to be in range in every lane."""
+        sizes = self.where.storage.shape
+        pairs = zip(self.where.indices, sizes, strict=True)
+        return all(i.interval[0] >= 0 and i.interval[1] < size for i, size in pairs)
+
+    def _term(self, node: UOp) -> Term:
+        return self.kernel.term(computed(node))
+
+    def offset(self, form: Linear, lane: Lane) -> str:
+        """An offset in one lane: a number, or the C variable that counts lanes."""
+        texts = []
+        constant = form.constant
+        for t, c in sorted(form.terms.items(), key=lambda pair: -abs(pair[1])):
+            if not is_vector(t):
+                x = self.kernel.named(computed(t), self._term(t))
+                x = lane_of(t, x, lane)
+                wide = VALUE_TYPE[t.dtype] == "int64_t"
+                texts.append(_scaled(x if wide else Term(f"(int64_t){at(UNARY, x)}", UNARY), c))
+            elif isinstance(lane, int):
+                constant += c * lane
+            else:
+                texts.append(_scaled(Term(lane, ATOM), c))
+        if constant or not texts:
+            texts.append(str(constant))
+        return " + ".join(texts).replace("+ -", "- ")
+
+    def text(self, lane: Lane) -> str:
+        """The element of one lane, to be read or assigned to."""
+        name = self.kernel.names[self.where.storage]
+        whole = name if self.where.is_variable else f"{name}[{self.offset(self.flat, lane)}]"
+        return whole if self.private == 1 else f"{whole}[{lane}]"
+
+    def read(self, lane: Lane) -> Term:
+        """The value of one lane."""
+        text = self.text(lane)
+        if self.private > 1:
+            return Term(f"-{text}", UNARY) if self.dtype is bool_ else Term(text, ATOM)
+        if self._is_packed:
+            return Term(f"load_{SHORT[self.dtype]}({text})", ATOM)
+        return Term(text, ATOM)
+
+    def packed(self, value: Term) -> str:
+        """A scalar as an element of memory."""
+        if self.private > 1:
+            return f"-{at(UNARY, value)}" if self.dtype is bool_ else value.text
+        return f"store_{SHORT[self.dtype]}({value.text})" if self._is_packed else value.text
+
+    @property
+    def _is_packed(self) -> bool:
+        return self.dtype in HALVES and not in_registers(self.where.storage)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether all lanes are read or written at once."""
+        if self.kernel.checked and self.axes:
+            return False
+        return self.step == (0 if self.private > 1 else 1)
+
+    @property
+    def memory(self) -> DType:
+        """The element type of the vectors that are read and written."""
+        return in_memory(self.dtype, in_registers(self.where.storage))
+
+    def wide(self, const: str = "") -> str:
+        """All lanes, to be read or assigned to."""
+        name = self.kernel.names[self.where.storage]
+        if self.private > 1:
+            return name if self.where.is_variable else f"{name}[{self.offset(self.flat, 0)}]"
+        kind = vector_type(self.memory, self.lanes)
+        return f"*({const}{kind}_u *){self.address}"
+
+    @property
+    def address(self) -> str:
+        """The address of the first lane."""
+        return f"&{self.text(0)}"
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether the offset is a multiple of the lanes; all storage is aligned."""
+        rest = [c for t, c in self.flat.terms.items() if not is_vector(t)]
+        return all(c % self.lanes == 0 for c in (*rest, self.flat.constant))
+
+    def read_wide(self) -> Term:
+        """The value of all lanes."""
+        lanes, level = self.lanes, ATOM if self.private > 1 else UNARY
+        x = Term(self.wide("const "), level, lanes)
+        if self.private > 1:
+            return converted(x, held(self.where.storage), held(self.node))
+        if self.dtype is bool_:
+            mask = converted(x, self.memory, held(self.node))
+            return Term(f"-{mask.text}", UNARY, lanes)
+        if self._is_packed:
+            return call(f"load_{SHORT[self.dtype]}x{lanes}", x)
+        return converted(x, self.memory, held(self.node))
+
+    def packed_wide(self, x: Term) -> Term:
+        """A vector of held elements as one in memory."""
+        value = computed(self.node.src[1])
+        if self.private > 1:
+            return converted(x, held(value), held(self.where.storage))
+        if self.dtype is bool_:
+            return converted(Term(f"-{at(UNARY, x)}", UNARY, x.lanes), held(value), self.memory)
+        if self._is_packed:
+            return call(f"store_{SHORT[self.dtype]}x{x.lanes}", x)
+        return converted(x, held(value), self.memory)
+
+    def conditions(self, lane: Lane) -> str:
+        """When one lane is accessed: its gate, and in a checked build its bounds."""
+        found = []
+        if self.gate:
+            found.append(at(ORDER, lane_of(self.node.src[GATE[self.node.op]], self.gate, lane)))
+        if self.kernel.checked:
+            found += self._bounds(lane)
+        return " && ".join(found)
+
+    def _bounds(self, lane: Lane) -> list[str]:
+        kernel, storage = self.kernel, self.where.storage
+        about = f"{kernel.names[storage]}, {storage.dtype}{list(storage.shape)}"
+        checks = []
+        for axis, (form, size) in enumerate(zip(self.axes, storage.shape, strict=True)):
+            if form.terms or not 0 <= form.constant < size:
+                what = f"{kernel.name}: node %{kernel.position}: {self.node.op} of {about}"
+                index = self.offset(form, lane)
+                checks.append(f'in_bounds({index}, {size}, "{what}: axis {axis}")')
+        return checks
+
+    @cached_property
+    def gate(self) -> Term | None:
+        """The term of the gate, by a name if it is a vector."""
+        return self._source(GATE[self.node.op])
+
+    @cached_property
+    def other(self) -> Term:
+        """The term of what a LOAD gives where its gate is false."""
+        return self._source(2) or literal(zero(self.dtype), self.dtype)
+
+    def _source(self, number: int) -> Term | None:
+        if len(self.node.src) <= number:
+            return None
+        node = computed(self.node.src[number])
+        return self.kernel.named(node, self.kernel.term(node))
+
+
+def _scaled(x: Term, factor: int) -> str:
+    return x.text if factor == 1 else f"{at(PRODUCT, x)} * {factor}"

@@ -1,0 +1,3 @@
+"""Functions of float32 as polynomials."""
+
+MATH = {}

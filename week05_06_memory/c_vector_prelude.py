@@ -1,0 +1,210 @@
+"""Helper functions on vectors, each copied into a translation unit that names it.
+
+A template is C text in which single capitals stand for types, also at the end of a name: of
+f32x16, `T` is the vector itself, `E` its element, `I` and `U` vectors of signed and unsigned
+integers of the same size, `M` a mask (i32x16), and `H` and `V` are `T` and `U` of half the lanes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from week01_uops import dtypes
+from week01_uops.dtypes import DType
+from week02_render.c_types import SHORT, VALUE_TYPE
+from week05_06_memory.c_vector_math import MATH
+from week05_06_memory.c_vector_types import LANES, vector_type
+
+ELEMENTS = (*dtypes.INTEGERS, dtypes.float32, dtypes.float64)
+"""What vectors consist of."""
+
+INLINE = "static inline __attribute__((always_inline))"
+"""Vectors are passed in registers only where there is no call."""
+
+
+def filled(template: str, dtype: DType, lanes: int, **words: str) -> str:
+    """A template for vectors of a type."""
+
+    def whole(kind: str, count: int) -> str:
+        return f"{kind}{dtype.bits}x{count}"
+
+    words |= {
+        "T": vector_type(dtype, lanes),
+        "E": VALUE_TYPE[dtype],
+        "I": whole("i", lanes),
+        "U": whole("u", lanes),
+        "M": f"i32x{lanes}",
+        "H": vector_type(dtype, lanes // 2),
+        "V": whole("u", lanes // 2),
+        "inline": INLINE,
+    }
+    return _WORD.sub(lambda m: m[1] + words.get(m[2], m[2]), template)
+
+
+_WORD = re.compile(r"\b((?:[a-z]\w*_)?)([A-Z]+|inline)(?=\b|_u\b)")
+
+_TYPES = {
+    "T": "typedef E T __attribute__((vector_size(BYTES)));\n",
+    "T_u": "typedef E T_u __attribute__((vector_size(BYTES), aligned(SIZE), may_alias));\n",
+}
+
+_VECTOR = {
+    "select_T": """\
+inline T select_T(M condition, T a, T b) {
+    I m = __builtin_convertvector(condition, I);
+    return (T)((m & (I)a) | (~m & (I)b));
+}
+""",
+    "low_T": """\
+inline H low_T(T x) {
+#if defined(__clang__) || __GNUC__ >= 12
+    return __builtin_shufflevector(x, x, LOW);
+#else
+    H y;
+    __builtin_memcpy(&y, &x, sizeof y);
+    return y;
+#endif
+}
+""",
+    "high_T": """\
+inline H high_T(T x) {
+#if defined(__clang__) || __GNUC__ >= 12
+    return __builtin_shufflevector(x, x, HIGH);
+#else
+    H y;
+    __builtin_memcpy(&y, (char *)&x + sizeof y, sizeof y);
+    return y;
+#endif
+}
+""",
+}
+
+_FLOAT = {
+    "all_T": "inline T all_T(E x) {\n    return x - (T){};\n}\n",
+    # NaN if either is. With a running maximum as y, the chain is short.
+    "max_T": """\
+inline T max_T(T x, T y) {
+    I m = (x > y) | (x != x);
+    return (T)((m & (I)x) | (~m & (I)y));
+}
+""",
+    "keep_T": """\
+inline T keep_T(T x) {
+    HOLD(x);
+    return x;
+}
+""",
+    "sum_T": "inline E sum_T(T x) {\n    return sum_H(low_T(x) + high_T(x));\n}\n",
+    "product_T": "inline E product_T(T x) {\n    return product_H(low_T(x) * high_T(x));\n}\n",
+}
+
+_INTEGER = {
+    "all_T": "inline T all_T(E x) {\n    return x + (T){};\n}\n",
+    "max_T": """\
+inline T max_T(T x, T y) {
+    I m = x > y;
+    return (T)((m & (I)x) | (~m & (I)y));
+}
+""",
+    "sum_T": """\
+inline E sum_T(T x) {
+    return sum_H((H)((V)low_T(x) + (V)high_T(x)));
+}
+""",
+    "product_T": """\
+inline E product_T(T x) {
+    return product_H((H)((V)low_T(x) * (V)high_T(x)));
+}
+""",
+}
+
+_ACROSS = {
+    "largest_T": "inline E largest_T(T x) {\n    return largest_H(max_H(low_T(x), high_T(x)));\n}\n"
+}
+
+_PAIR = {
+    "sum_T": "inline E sum_T(T x) {\n    return (E)((W)x[0] + (W)x[1]);\n}\n",
+    "product_T": "inline E product_T(T x) {\n    return (E)((W)x[0] * (W)x[1]);\n}\n",
+    "largest_T": "inline E largest_T(T x) {\n    return max_NAME(x[0], x[1]);\n}\n",
+}
+
+
+def _of_type(dtype: DType, lanes: int) -> Iterator[tuple[str, str]]:
+    size = dtype.bits // 8
+    templates = _TYPES | _VECTOR | (_FLOAT if dtype.is_float else _INTEGER)
+    templates |= _ACROSS if lanes > 2 else _PAIR
+    words = {
+        "BYTES": str(size * lanes),
+        "SIZE": str(size),
+        "LOW": ", ".join(map(str, range(lanes // 2))),
+        "HIGH": ", ".join(map(str, range(lanes // 2, lanes))),
+        "HOLD": f"hold{size * lanes}",
+        "W": VALUE_TYPE[dtype] if dtype.is_float else f"uint{max(dtype.bits, 32)}_t",
+        "NAME": SHORT[dtype],
+    }
+    for name, template in templates.items():
+        yield filled(name, dtype, lanes), filled(template, dtype, lanes, **words)
+
+
+def _numbers(lanes: int) -> tuple[str, str]:
+    """The numbers of the lanes."""
+    name = f"lane_i32x{lanes}"
+    listed = ", ".join(map(str, range(lanes)))
+    return name, f"#define {name} ((i32x{lanes}){{{listed}}})\n"
+
+
+def _truncate(dtype: DType, source: DType, lanes: int) -> tuple[str, str]:
+    """Toward zero; 0 where the integer part is outside the dtype, as for a scalar."""
+    wide = dtypes.int64 if dtype.kind == "uint" and dtype.bits < 64 else dtype
+    wide = dtypes.int32 if dtype.bits < 32 else wide
+    suffix = "" if source is dtypes.float64 else "f"
+    low = f">= -0x1p{wide.bits - 1}" if wide.kind == "int" else "> -1.0"
+    words = {
+        "LOW": f"{low}{suffix}",
+        "HIGH": f"0x1p{wide.bits - (wide.kind == 'int')}{suffix}",
+        "WIDE": vector_type(wide, lanes),
+        "TO": vector_type(dtype, lanes),
+    }
+    name = f"{SHORT[dtype]}_from_{vector_type(source, lanes)}"
+    template = (
+        f"inline TO {name}(T x) {{\n"
+        + """\
+    I inside = (x LOW) & (x < HIGH);
+    WIDE y = __builtin_convertvector((T)(inside & (I)x), WIDE);
+    return __builtin_convertvector(y, TO);
+}
+"""
+    )
+    return name, filled(template, source, lanes, **words)
+
+
+def _register(size: int, machine: str) -> Iterator[tuple[str, str]]:
+    """How a vector is kept in a register, where the machine has one that is wide enough."""
+    condition = f"#if defined({machine})" if machine else "#if 0"
+    arm = '#elif defined(__aarch64__)\n#define NAME(x) __asm__("" : "+w"(x))\n' * (size == 16)
+    for name, otherwise in ((f"pin{size}", "((void)0)"), (f"hold{size}", '__asm__("" : "+m"(x))')):
+        yield (
+            name,
+            (
+                f'{condition}\n#define {name}(x) __asm__("" : "+v"(x))\n{arm.replace("NAME", name)}'
+                f"#else\n#define {name}(x) {otherwise}\n#endif\n"
+            ),
+        )
+
+
+_REGISTERS = {8: "", 16: "__SSE2__", 32: "__AVX__", 64: "__AVX512F__", 128: "", 256: "", 512: ""}
+
+VECTOR_PRELUDE: Mapping[str, str] = {
+    **dict(pair for size, machine in _REGISTERS.items() for pair in _register(size, machine)),
+    **dict(pair for n in LANES for dtype in ELEMENTS for pair in _of_type(dtype, n)),
+    **dict(_numbers(n) for n in LANES),
+    **dict(
+        _truncate(dtype, source, n)
+        for n in LANES
+        for dtype in dtypes.INTEGERS
+        for source in (dtypes.float32, dtypes.float64)
+    ),
+    **MATH,
+}
+"""Name → definition. A definition may name earlier ones."""
