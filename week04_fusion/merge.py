@@ -66,11 +66,15 @@ def _find_pair(program: UOp, trace: Trace) -> tuple[UOp, UOp] | None:
 
 
 def _is_chain(earlier: Kernel, later: Kernel) -> bool:
-    """Whether the later kernel loads what the earlier one stores only where it is stored."""
+    """Whether the later kernel loads what the earlier one stores only where it is stored.
+
+    The loops are to count elements, so that no other iteration stores to the same one.
+    """
     stored = {
         (storage_of(earlier.call.src[1 + storage_of(n.src[0]).arg.slot]), n.src[0].src[1:])
         for n in earlier.call.src[0].toposort()
         if n.op is STORE and len(n.src) == 2 and storage_of(n.src[0]).op is PARAM
+        if set(earlier.loops) <= set(n.src[0].src[1:])
     }
     if later.written & (earlier.written | earlier.read):
         return False
@@ -94,13 +98,14 @@ def kernels_of(program: UOp) -> list[Kernel]:
         for source in node.src[1:] if node.op is CALL else node.src:
             below |= waits[source]
         if node.op is CALL and node.src[0].op is END:
-            found.append(_describe(node, below))
+            found.append(describe(node, below))
             below |= 1 << len(found) - 1
         waits[node] = below
     return found
 
 
-def _describe(call: UOp, waits: int) -> Kernel:
+def describe(call: UOp, waits: int) -> Kernel:
+    """What a CALL with a loop reads and writes; `waits` as `kernels_of` finds it."""
     body, *arguments = call.src
     stores = [n for n in body.toposort() if n.op is STORE]
     written = {storage_of(n.src[0]).arg.slot for n in stores if storage_of(n.src[0]).op is PARAM}
@@ -182,7 +187,7 @@ def _merged(first: UOp, second: UOp) -> UOp:
     for call in (first, second):
         for argument in call.src[1:]:
             storages.setdefault(storage_of(argument), {})[argument] = None
-    written = _describe(first, 0).written | _describe(second, 0).written
+    written = describe(first, 0).written | describe(second, 0).written
     places = sorted(storages, key=lambda place: place not in written)
     slots = {place: slot for slot, place in enumerate(places)}
     earlier, later = (renumbered(call, slots) for call in (first, second))

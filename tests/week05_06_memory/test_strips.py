@@ -1,0 +1,203 @@
+"""Kernels taken into their readers: which, at what price, and that nothing else changes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from week01_uops.dtypes import float32
+from week01_uops.node import UOp, make
+from week01_uops.ops import ADD, CALL, EXP2, MAX, MUL, NEG, param, program
+from week01_uops.passes import Pipeline, verifier
+from week01_uops.rewrite import Trace
+from week02_render.ops import AFTER, BUFFER, LOAD, STORE, StorageArg, open_ranges
+from week02_render.render import render_c
+from week02_render.runtime import load
+from week03_loops.library import attention, conv, linear, relu, softmax, transpose
+from week03_loops.ops import expand, permute, reduce, reshape
+from week04_fusion.evaluate import evaluate
+from week04_fusion.ops import STAGE
+from week05_06_memory.compiler import COMPILER
+from week05_06_memory.machine import Machine
+from week05_06_memory.strips import hold_strips
+
+SMALL = Machine(2, 32, 16, 1 << 10, 8 << 10, 64 << 10, 64, 4.0)
+"""A machine with caches so small that small programs are large."""
+
+
+def before_strips(whole: UOp) -> UOp:
+    passes = COMPILER.passes[: COMPILER.index("strips")]
+    return Pipeline(COMPILER.name, COMPILER.accepts, passes).run(whole, [verifier])
+
+
+def held(whole: UOp, machine: Machine = SMALL) -> tuple[UOp, Trace]:
+    """The program after the pass, which means what it meant before."""
+    loops, trace = before_strips(whole), Trace()
+    after = hold_strips(machine)(loops, trace)
+    inputs = inputs_of(whole)
+    for a, b in zip(
+        evaluate(loops, inputs, state={}), evaluate(after, inputs, state={}), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+    return after, trace
+
+
+def plain_c(whole: UOp) -> str:
+    """The C text without a schedule."""
+    passes = [p for p in COMPILER.passes if p.name not in ("schedule", "unroll")]
+    return render_c(Pipeline(COMPILER.name, COMPILER.accepts, tuple(passes)).run(whole, [verifier]))
+
+
+def inputs_of(whole: UOp) -> dict[int, np.ndarray]:
+    generator = np.random.default_rng(3)
+    return {
+        n.arg.slot: generator.standard_normal(n.shape).astype(n.dtype.numpy)
+        for n in whole.toposort()
+        if n.op.name == "PARAM"
+    }
+
+
+def kernels(whole: UOp) -> list[UOp]:
+    return [n for n in whole.toposort() if n.op is CALL]
+
+
+def ends(call: UOp) -> list[int]:
+    return [r.arg.size for r in call.src[0].src[1:]]
+
+
+def heads(batch=2, queries=3, shared=3, length=32, width=8, **options) -> UOp:
+    q = param(0, float32, (batch, queries, length, width))
+    k, v = (param(i, float32, (batch, shared, length, width)) for i in (1, 2))
+    return attention(q, k, v, **options)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        program(heads()),
+        program(heads(causal=True)),
+        program(heads(queries=4, shared=2)),
+        program(heads(batch=1, queries=1, shared=1, length=48)),
+    ],
+    ids=["plain", "causal", "grouped", "one head"],
+)
+def test_attention_is_one_kernel(whole):
+    after, trace = held(whole)
+    assert trace.fired["strips"]
+    (call,) = kernels(after)
+    rows = set(call.src[0].src[1:-1])
+    stages = [n for n in call.src[0].toposort() if n.op is STAGE]
+    assert stages
+    for stage in stages:
+        assert rows == open_ranges(stage)
+
+
+def test_the_compiled_kernel_gives_the_same():
+    whole = program(heads(length=64, width=16, causal=True))
+    inputs = inputs_of(whole)
+    (expected,) = evaluate(whole, inputs)
+    (got,) = load(plain_c(whole), whole).run(inputs)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_perceptron_stays_two_kernels():
+    x = param(0, float32, (64, 64))
+    hidden = relu(linear(x, param(1, float32, (256, 64))))
+    after, trace = held(program(linear(hidden, param(2, float32, (64, 256)))))
+    assert len(kernels(after)) == 2
+    ((name, reason),) = trace.declined
+    assert name == "strips"
+    assert reason.startswith("reading 1.47e+05 bytes again for each of 8 strips costs more")
+
+
+def test_what_is_near_anyway_is_not_held():
+    whole = program(heads(batch=1, queries=1, length=8, shared=1))
+    after, trace = held(whole, replace(SMALL, l1=8 << 10))
+    assert len(kernels(after)) == len(kernels(before_strips(whole)))
+    assert all("nearer" in reason for _, reason in trace.declined)
+
+
+def test_windows_are_not_held():
+    x = relu(conv(param(0, float32, (8, 1, 12, 12)), param(1, float32, (4, 1, 3, 3))))
+    after, trace = held(program(conv(x, param(2, float32, (4, 4, 3, 3)))))
+    assert len(kernels(after)) == 2
+    assert any("window" in reason for _, reason in trace.declined)
+
+
+def costly(x: UOp) -> UOp:
+    for _ in range(4):
+        x = EXP2(MUL(MAX(x, NEG(x)), -0.5))
+    return x
+
+
+def product(a: UOp, b: UOp) -> UOp:
+    (m, k), n = a.shape, b.shape[1]
+    terms = MUL(reshape(permute(a, (1, 0)), (k, m, 1)), reshape(b, (k, 1, n)))
+    return reduce(ADD, terms, 1)
+
+
+A, B = param(0, float32, (64, 32)), param(1, float32, (32, 12))
+
+
+def test_a_producer_of_which_rows_are_read():
+    after, _ = held(program(product(costly(A), B)))
+    (call,) = kernels(after)
+    (stage,) = (n for n in call.src[0].toposort() if n.op is STAGE)
+    assert stage.shape == (32,)
+
+
+def test_the_loops_of_the_rows_come_first():
+    after, _ = held(program(transpose(product(costly(A), B), 0, 1)))
+    (call,) = kernels(after)
+    assert ends(call) == [64, 12]
+    assert call.src[1].op.name == "OUTPUT"
+
+
+def test_a_loop_that_is_split_in_the_reader_is_shared():
+    x = param(0, float32, (4, 16, 32))
+    rows = product(reshape(costly(x), (64, 32)), B)
+    after, _ = held(program(rows))
+    (call,) = kernels(after)
+    assert ends(call) == [64, 12]
+
+
+def test_columns_that_all_rows_need_are_not_shared():
+    after, trace = held(program(product(A, transpose(costly(param(1, float32, (48, 32))), 0, 1))))
+    assert len(kernels(after)) == 2
+    ((_, reason),) = trace.declined
+    assert "again" in reason
+
+
+def test_an_output_is_not_taken_away():
+    rows = costly(A)
+    after, trace = held(program(rows, product(rows, B)))
+    assert len(kernels(after)) == 2
+    assert not trace.fired["strips"]
+
+
+def test_two_readers_keep_a_temporary():
+    rows = costly(A)
+    after, _ = held(program(product(rows, B), product(rows, param(2, float32, (32, 12)))))
+    assert len(kernels(after)) >= 2
+
+
+def test_a_row_is_summed_without_a_temporary():
+    sums = reshape(reduce(ADD, permute(costly(A), (1, 0)), 1), (64, 1))
+    after, _ = held(program(ADD(product(softmax(A, 1), B), expand(sums, (64, 12)))))
+    assert len(kernels(after)) == 1
+
+
+def test_storage_that_changes_in_between_is_read_before():
+    state = make(BUFFER, (), StorageArg(0, float32, (64, 32)))
+    rows = costly(make(LOAD, (state,)))
+    kept = make(AFTER, (state, make(STORE, (make(AFTER, (state, rows)), MUL(A, 2.0)))))
+    whole = program(product(rows, B), kept)
+    loops, trace = before_strips(whole), Trace()
+    after = hold_strips(SMALL)(loops, trace)
+    inputs = inputs_of(whole)
+    old = np.random.default_rng(5).standard_normal((64, 32)).astype(np.float32)
+    expected = evaluate(whole, inputs, state={0: old.copy()})
+    for form in (loops, after):
+        for a, b in zip(expected, evaluate(form, inputs, state={0: old.copy()}), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert len(kernels(after)) == 2
