@@ -46,6 +46,11 @@ def build(source: str) -> bytes:
     return _build(source, [*FLAGS, "-shared", "-fPIC"], ["-lm"])
 
 
+def build_runner(path: Path) -> bytes:
+    """A program of ours that runs what was built."""
+    return _build(path.read_text(), ["-O2"], ["-ldl"])
+
+
 def _build(source: str, flags: Sequence[str], libraries: Sequence[str]) -> bytes:
     try:
         toolchain = find_toolchain()
@@ -134,7 +139,7 @@ def _launch(
     threads = min(os.cpu_count() or 1, 4)
     (folder / "plan").write_text(layout.plan(threads, calls))
     harness = folder / "harness"
-    harness.write_bytes(_build(HARNESS.read_text(), ["-O2"], ["-ldl"]))
+    harness.write_bytes(build_runner(HARNESS))
     harness.chmod(0o700)
     (folder / "library.so").write_bytes(library)
     command = ["./harness", "./library.so", "plan"]

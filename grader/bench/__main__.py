@@ -8,8 +8,10 @@ import click
 
 from grader.bench import compare, compiling, rewrite, table
 from grader.bench.contenders import LIBRARIES
+from grader.bench.plots import NoPlotError, draw
 from grader.bench.suites import SUITES
 from grader.bench.timing import Plan
+from week05_06_memory.machine import detect
 
 PROGRAMS = {"rewrite": rewrite.main, "compiling": compiling.main}
 TITLES = {
@@ -95,7 +97,11 @@ def main(
         if json_file is not None:
             found.write(json_file)
         if plot is not None:
-            click.echo(plot)
+            try:
+                drawn = draw(found.rows, suite, detect(), plot)
+            except NoPlotError as error:
+                raise click.ClickException(str(error)) from None
+            console.print(f"drawn: {', '.join(map(str, drawn))}", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,8 @@ class Comparison:
         """Tables and remarks."""
         for count in self.threads:
             console.print(table.table(self.of(count), self.against))
-        for remark in table.remarks(self.rows):
+        growth = table.growth(self.rows) if self.suite == "scaling" else []
+        for remark in [*growth, *table.remarks(self.rows)]:
             console.print(remark, markup=False, highlight=False, soft_wrap=True)
         made = ", ".join(f"{key} {value}" for key, value in versions(self.against).items())
         console.print(

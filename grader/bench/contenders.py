@@ -31,6 +31,8 @@ class Contender(Protocol):
 
     pids: Sequence[int]
     """Processes besides this one in which it computes."""
+    overhead: float
+    """Seconds that it takes to ask for no call."""
 
     def take(self) -> None:
         """Read the inputs, and forget earlier results."""
@@ -49,6 +51,7 @@ class _Here:
     """A contender in this process."""
 
     pids: Sequence[int] = ()
+    overhead = 0.0
 
     def __init__(self, workload: Workload) -> None:
         self.out = aligned_empty(workload.shape, float32)

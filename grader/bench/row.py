@@ -18,6 +18,7 @@ class Row:
     Attributes:
         flops, bytes: what the result needs; see `Workload`.
         error: why there is no measurement of ours; empty if there is one.
+        blameless: whether the error is not the compiler's: nothing could be measured here.
         ours_s: our seconds for a call, the median.
         ratio: our time over a contender's, the median over the rounds, by the contender's name.
         ratios: the same of every round that counts.
@@ -31,6 +32,7 @@ class Row:
     flops: float = 0.0
     bytes: int = 0
     error: str = ""
+    blameless: bool = False
     ours_s: float | None = None
     ratio: dict[str, float] = field(default_factory=dict)
     ratios: dict[str, list[float]] = field(default_factory=dict)
@@ -78,9 +80,9 @@ class Row:
             assert middle is not None
             self.ratio[name] = middle
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str, *, blameless: bool = False) -> None:
         """No measurement of ours, and so no ratio."""
-        self.error = why
+        self.error, self.blameless = why, blameless
         self.ours_s = self.roofline = None
         self.ratio, self.ratios = {}, {}
 

@@ -54,7 +54,8 @@ def _torch_gelu(approximate: str) -> Way:
 def _elementwise() -> dict[str, Callable[[str, Shape], Workload]]:
     def relative(exact: Array, x: Array, *_: Array) -> Array:
         """A rounding of x is x·e^x: the argument's own units count."""
-        return np.abs(exact) * (1 + np.abs(x))
+        size: Array = np.abs(exact) * (1 + np.abs(x))
+        return size
 
     def argument(_: Array, x: Array) -> Array:
         size: Array = np.abs(x)

@@ -16,7 +16,7 @@ HEADINGS = {"numpy": "NumPy", "torch": "PyTorch", "compile": "compile", "jax": "
 
 def console() -> Console:
     """The terminal, or lines wide enough for a table."""
-    return Console() if Console().is_terminal else Console(width=130)
+    return Console() if Console().is_terminal else Console(width=150)
 
 
 def progress(console: Console) -> Progress:
@@ -37,7 +37,7 @@ def line(row: Row) -> Text:
 
 
 def table(rows: Sequence[Row], against: Sequence[str]) -> Table:
-    """The rows of one number of threads."""
+    """The rows of one number of threads; "busy" where others used the processors meanwhile."""
     found = Table(title_justify="left", title=_title(rows))
     found.add_column("case", no_wrap=True)
     for heading in ("ours", "GFLOP/s", "GB/s", "roofline"):
@@ -78,7 +78,7 @@ def _cells(row: Row, against: Sequence[str]) -> list[Text | str]:
 
 def _note(row: Row) -> Text:
     words = [] if row.rounds >= 7 else [f"{row.rounds} round{'s' * (row.rounds > 1)}"]
-    return Text(", ".join([*words, *["others ran"] * row.disturbed]), "yellow")
+    return Text(", ".join([*words, *["busy"] * row.disturbed]), "yellow")
 
 
 def _ratio(ratio: float | None) -> Text:
@@ -107,7 +107,22 @@ def remarks(rows: Sequence[Row]) -> list[str]:
     for (name, why), cases in reasons.items():
         where = f"{len(cases)} cases" if len(cases) > 3 else ", ".join(dict.fromkeys(cases))
         found.append(f"{HEADINGS.get(name, name)} skipped in {where}: {why}")
+    return [*found, *_failures(rows)]
+
+
+def growth(rows: Sequence[Row]) -> list[str]:
+    """How far each family falls below its own best part of the roofline, over its sizes."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for row in rows:
+        if row.roofline is not None:
+            found.setdefault((row.case.partition(".")[0], row.threads), []).append(row.roofline)
+    return [
+        f"{name}, {count} thread{'s' * (count > 1)}: {100 * min(parts) / max(parts):.0f} to 100 % "
+        f"of its own best, {100 * max(parts):.0f} % of the roofline"
+        for (name, count), parts in found.items()
+    ]
+
+
+def _failures(rows: Sequence[Row]) -> list[str]:
     failed = [row for row in rows if not row.correct]
-    if failed:
-        found.append(f"{len(failed)} of {len(rows)} rows failed and stand in no mean")
-    return found
+    return [f"{len(failed)} of {len(rows)} rows failed and stand in no mean"] if failed else []

@@ -113,7 +113,7 @@ class Measurement:
         self.contenders = dict(contenders)
         self.inputs = inputs
         self.draws = draws
-        self.faults: dict[str, str] = {}
+        self.faults: dict[str, Exception] = {}
         self._calls: dict[str, int] = {}
         self._warm: dict[str, bool] = {}
         self._pids = [pid for one in self.contenders.values() for pid in one.pids]
@@ -125,8 +125,7 @@ class Measurement:
             try:
                 seconds = self._first(name)
             except Exception as error:  # a library may raise what it likes
-                first = str(error).strip().splitlines() or [""]
-                self._drop(name, f"{type(error).__name__}: {first[0]}")
+                self._drop(name, error)
                 continue
             self._calls[name] = max(1, math.ceil(SAMPLE / max(seconds, 1e-9)))
             self._warm[name] = seconds < WARM
@@ -143,7 +142,7 @@ class Measurement:
         self._check(name, 0)
         return seconds
 
-    def _drop(self, name: str, why: str) -> None:
+    def _drop(self, name: str, why: Exception) -> None:
         self.faults[name] = why
         self.contenders.pop(name).close()
 
@@ -181,17 +180,17 @@ class Measurement:
 
     def _sample(self, name: str, draw: int, result: Round) -> None:
         one, calls = self.contenders[name], self._calls[name]
-        one.take()
-        time.sleep(PAUSE)
-        if self._warm[name]:
-            one.run(1)
-        before = Usage.now(one.pids)
-        seconds = _timed(one, calls)
-        waited = Usage.now(one.pids).waited - before.waited
         try:
+            one.take()
+            time.sleep(PAUSE)
+            if self._warm[name]:
+                one.run(1)
+            before = Usage.now(one.pids)
+            seconds = _timed(one, calls)
+            waited = Usage.now(one.pids).waited - before.waited
             self._check(name, draw)
-        except WrongError as fault:
-            self._drop(name, str(fault))
+        except Exception as error:  # as in `calibrate`
+            self._drop(name, error)
             return
         result.seconds[name] = seconds / calls
         result.disturbed |= waited > WAITED * seconds
@@ -205,7 +204,7 @@ class Measurement:
 def _timed(one: Contender, calls: int) -> float:
     start = time.perf_counter()
     one.run(calls)
-    return time.perf_counter() - start
+    return max(time.perf_counter() - start - one.overhead, 1e-9)
 
 
 def undisturbed(rounds: Sequence[Round], least: int = 3) -> list[Round]:

@@ -9,18 +9,27 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from grader.bench.apart import Apart
 from grader.bench.contenders import LIBRARIES, AbsentError, Contender, Ours, threads
 from grader.bench.row import Row
 from grader.bench.suites import SUITES
-from grader.bench.timing import Measurement, Plan
+from grader.bench.timing import Measurement, Plan, WrongError
 from grader.bench.workload import Array, Workload
-from grader.weeks import WEEKS
+from grader.run_c import RunError
+from grader.sandbox import Limits
+from grader.subject import InProcess, Subject, SubprocessCompiler
+from grader.submission import load
+from grader.verdict import Verdict
+from grader.weeks import WEEKS, week_of
 from week01_uops.dtypes import float32
+from week01_uops.interchange import write
 from week02_render.buffers import aligned_empty
+from week02_render.toolchain import BuildError, find_toolchain
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,8 @@ class Job:
         cases: their names.
         against: names of contenders.
         seed: what the inputs follow from.
+        week: whose compiler; 0 for the latest, and in this process.
+        submission: a folder with another compiler of that week.
     """
 
     suite: str
@@ -39,6 +50,8 @@ class Job:
     against: Sequence[str]
     plan: Plan
     seed: int = 0
+    week: int = 0
+    submission: str | None = None
 
     @classmethod
     def read(cls, text: str) -> Job:
@@ -54,6 +67,28 @@ class Job:
         """The cases, in the order of the suite."""
         return [workload for workload in SUITES[self.suite]() if workload.name in self.cases]
 
+    def ours(self, workload: Workload, inputs: list[Array]) -> Contender:
+        """The contender that is judged."""
+        find_toolchain()
+        if not self.week:
+            return Ours(workload, inputs, WEEKS[-1].reference())
+        return Apart(workload, inputs, self._source(workload))
+
+    def _source(self, workload: Workload) -> str:
+        answer = self._subject().ask(["compile", "--target", "c"], write(workload.program))
+        if answer.verdict is not Verdict.OK:
+            said = answer.note or answer.stderr.strip().partition("\n")[0]
+            raise RunError(answer.verdict, f"compile: {answer.verdict}: {said}")
+        return answer.stdout
+
+    def _subject(self) -> Subject:
+        week = week_of(self.week)
+        if self.submission is None:
+            return InProcess(week.reference(), week.last)
+        given = load(Path(self.submission))
+        limits = Limits().within(given.seconds)
+        return SubprocessCompiler(given.compiler, given.folder, week.last, limits, given.name)
+
 
 def measure(workload: Workload, job: Job) -> Row:
     """One row, whatever happens."""
@@ -61,15 +96,13 @@ def measure(workload: Workload, job: Job) -> Row:
     inputs = [aligned_empty(shape, float32) for shape in workload.shapes]
     contenders: dict[str, Contender] = {}
     try:
-        contenders["ours"] = Ours(workload, inputs, WEEKS[-1].reference())
+        contenders["ours"] = job.ours(workload, inputs)
     except Exception as error:  # a fault of the compiler is a result
-        row.fail(_words(error))
+        row.fail(_words(error), blameless=_blameless(error))
         return row
     for name in job.against:
         try:
             contenders[name] = LIBRARIES[name](workload, inputs)
-        except AbsentError as absent:
-            row.skipped[name] = str(absent)
         except Exception as error:  # an optional package that does not work here
             row.skipped[name] = _words(error)
     _compare(workload, job, row, contenders, inputs)
@@ -80,7 +113,7 @@ def _compare(
     workload: Workload,
     job: Job,
     row: Row,
-    contenders: dict[str, Contender],
+    contenders: Mapping[str, Contender],
     inputs: list[Array],
 ) -> None:
     seeds = [job.plan.sets * job.seed + number for number in range(job.plan.sets)]
@@ -92,18 +125,35 @@ def _compare(
             row.take(measurement.rounds(job.plan))
     finally:
         measurement.close()
-    faults = dict(measurement.faults)
-    if why := faults.pop("ours", ""):
-        row.fail(why)
-    for name, why in faults.items():
-        row.skipped[name] = why
+    for name, error in measurement.faults.items():
+        if name == "ours":
+            row.fail(_words(error), blameless=_blameless(error))
+            continue
+        row.skipped[name] = _words(error)
         row.ratio.pop(name, None)
         row.ratios.pop(name, None)
 
 
 def _words(error: Exception) -> str:
-    first = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {first[0]}"
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    first = ": ".join(lines[: 2 if isinstance(error, BuildError) else 1])
+    known = isinstance(error, AbsentError | WrongError | RunError | BuildError)
+    return first if known else f"{type(error).__name__}: {first}"
+
+
+def _blameless(error: Exception) -> bool:
+    """Whether this machine is at fault and not the compiler."""
+    if isinstance(error, RunError):
+        return error.verdict is Verdict.GRADER
+    return isinstance(error, AbsentError) or (isinstance(error, BuildError) and not _compiles())
+
+
+def _compiles() -> bool:
+    try:
+        find_toolchain()
+    except BuildError:
+        return False
+    return True
 
 
 def main(descriptor: int) -> None:
