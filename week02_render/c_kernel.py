@@ -69,6 +69,7 @@ class Kernel:
         terms: the term of each value in scope.
         position: of the node being written.
         declare: position of a STORE → the type of the variable that it declares.
+        scratch: bytes of `scratch`, a parameter, that local arrays lie in.
     """
 
     tables: Tables[Any]
@@ -80,6 +81,7 @@ class Kernel:
     terms: ChainMap[UOp, Term] = field(default_factory=ChainMap)
     position: int = 0
     declare: dict[int, str] = field(default_factory=dict)
+    scratch: int = 0
     _depth: int = 1
     _numbers: Counter[str] = field(default_factory=Counter)
 

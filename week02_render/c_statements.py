@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from week01_uops.errors import CompilerError
 from week01_uops.node import CONST, Op, UOp
 from week01_uops.ops import PARAM
 from week02_render.access import Access, access, in_registers, value_of
@@ -12,6 +11,7 @@ from week02_render.c_kernel import Kernel, Statement, Tables
 from week02_render.c_prelude import PRELUDE
 from week02_render.c_text import C_TEXT
 from week02_render.c_types import ATOM, CHOICE, ORDER, Term, at, literal
+from week02_render.kernels import aligned
 from week02_render.ops import ALLOC, END, LARGEST_LOCAL, LOAD, RANGE, STORE, zero
 
 
@@ -100,14 +100,17 @@ def _close_loops(kernel: Kernel, node: UOp) -> None:
 
 
 def _declare(kernel: Kernel, node: UOp) -> None:
-    """`T t[n];`, or `T r;`, which may wait for the value that is stored first."""
+    """`T t[n];`, or `T r;`, which may wait for the value that is stored first.
+
+    A large array lies in the scratch memory that the kernel is given.
+    """
     c_type, size = kernel.element_type(node)
-    if node.size * size > LARGEST_LOCAL:
-        raise CompilerError(
-            f"{kernel.name}: expected a local array of at most {LARGEST_LOCAL} bytes, got {node!r}"
-        )
     in_register = in_registers(node)
     name = kernel.names[node] = kernel.fresh("r" if in_register else "t")
+    if node.size * size > LARGEST_LOCAL:
+        kernel.line(f"{c_type} *restrict {name} = ({c_type} *)(scratch + {kernel.scratch});")
+        kernel.scratch += aligned(node.size * size)
+        return
     if in_register and not node.shape:
         first = kernel.uses.first_store(kernel.position)
         if first is not None:
@@ -115,8 +118,8 @@ def _declare(kernel: Kernel, node: UOp) -> None:
         else:
             kernel.line(f"{c_type} {name};")
         return
-    aligned = "" if in_register else " __attribute__((aligned(64)))"
-    kernel.line(f"{c_type} {name}[{max(node.size, 1)}]{aligned};")
+    attribute = "" if in_register else " __attribute__((aligned(64)))"
+    kernel.line(f"{c_type} {name}[{max(node.size, 1)}]{attribute};")
 
 
 STATEMENTS: Mapping[Op, Statement[Kernel]] = {

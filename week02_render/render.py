@@ -16,6 +16,7 @@ from week02_render.c_kernel import Tables
 from week02_render.c_prelude import helpers
 from week02_render.c_statements import C
 from week02_render.c_types import SHORT, STORAGE_TYPE
+from week02_render.kernels import aligned
 from week02_render.linearize import linearize
 from week02_render.ops import AFTER, BUFFER, OUTPUT, STORE, WORKSPACE, storage_of
 
@@ -43,6 +44,7 @@ class Function:
 
     Attributes:
         aliased: slots whose argument shares storage with another argument of some call.
+        scratch: bytes that its large local arrays lie in.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Function:
     slots: dict[int, UOp]
     written: frozenset[int]
     aliased: set[int] = field(default_factory=set)
+    scratch: int = 0
 
 
 class _Unit:
@@ -115,25 +118,35 @@ class _Unit:
         )
         head = f"static __attribute__((noinline)) void {function.name}("
         parameters = [_parameter(function, slot) for slot in range(_count(function))]
+        statements = kernel.write()
+        function.scratch = kernel.scratch
+        if function.scratch:
+            parameters.append("char *scratch")
         lines = [
             f"/* {_about(function)} */",
             *_wrapped(head, parameters or ["void"]),
-            *kernel.write(),
+            *statements,
         ]
         return "\n".join([*lines, "}\n"])
 
     def _program(self) -> str:
         lines = []
         extra = ""
-        if self.workspace:
-            lines.append(f"size_t program_workspace(void) {{\n    return {self.workspace};\n}}\n")
+        scratch = max((f.scratch for f in self.functions.values()), default=0)
+        start = aligned(self.workspace) if self.workspace else 0
+        if self.workspace or scratch:
+            size = start + scratch if scratch else self.workspace
+            lines.append(f"size_t program_workspace(void) {{\n    return {size};\n}}\n")
             extra = ", void *workspace"
         lines.append(f"void program(void *const *inputs, void *const *outputs{extra}) {{")
         if self.checked:
             lines += ["    program_error[0] = 0;", "    program_error_set = 0;"]
         for call in self.calls:
-            arguments = ", ".join(self._argument(storage_of(a)) for a in call.src[1:])
-            lines.append(f"    {self.functions[call.src[0]].name}({arguments});")
+            function = self.functions[call.src[0]]
+            arguments = [self._argument(storage_of(a)) for a in call.src[1:]]
+            if function.scratch:
+                arguments.append(f"(char *)workspace + {start}")
+            lines.append(f"    {function.name}({', '.join(arguments)});")
         return "\n".join([*lines, "}\n"])
 
     def _argument(self, storage: UOp) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from week01_uops.calls import substitute
 from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import FLOORDIV, FLOORMOD
+from week01_uops.rewrite import rewrite
 from week02_render.ops import END, KINDS, RANGE, STORE, loop, open_ranges
+from week03_loops.compiler import RULES_OF_LOOPS
 from week05_06_memory.nests import ScheduleError, closes, find_range, map_closers, number
 from week05_06_memory.split import combines
 
@@ -103,7 +105,8 @@ def join(body: UOp, outer: int, inner: int, into: int) -> UOp:
     """Two neighbouring loops as one: its index is taken apart where they were used.
 
     Raises:
-        ScheduleError: they are not neighbours in every nest that closes one of them, or bounded.
+        ScheduleError: they are not neighbours in every nest that closes one of them, or bounded, or
+            some index is no function of the joint one.
     """
     a, b = find_range(body, outer), find_range(body, inner)
     if a.src or b.src:
@@ -122,4 +125,8 @@ def join(body: UOp, outer: int, inner: int, into: int) -> UOp:
         ranges[at : at + 2] = [item]
         return node.with_src((substitute(node.src[0], parts), *ranges))
 
-    return map_closers(body, change)
+    joined = rewrite(map_closers(body, change), RULES_OF_LOOPS)
+    for node in toposort((joined,)):
+        if node.op in (FLOORDIV, FLOORMOD) and item in open_ranges(node):
+            raise ScheduleError(f"expected indices with one stride over {outer} and {inner}")
+    return joined

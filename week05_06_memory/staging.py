@@ -188,7 +188,7 @@ def widen(body: UOp, name: int) -> UOp:
         ScheduleError: no temporary is filled in that loop.
     """
     item = find_range(body, name)
-    inside = _filled_in(body, item)
+    inside = filled_in(body, item)
     if not inside:
         raise ScheduleError(f"expected a temporary that is filled in the loop of range {name}")
     names = fresh_numbers(body)
@@ -215,7 +215,7 @@ def widen(body: UOp, name: int) -> UOp:
     return done[body]
 
 
-def _filled_in(body: UOp, item: UOp) -> list[UOp]:
+def filled_in(body: UOp, item: UOp) -> list[UOp]:
     """The LOCAL arrays whose filling nest depends on the range."""
     found: dict[UOp, None] = {}
     for node in toposort((body,)):

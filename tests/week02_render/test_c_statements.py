@@ -177,12 +177,17 @@ def test_local_arrays(space, dtype):
     assert np.array_equal(run(body, given), given[::-1])
 
 
-def test_a_large_local_array_is_refused():
-    array = ALLOC(arg={"slot": 0, "dtype": float32, "shape": (1 << 15,)})
-    body = STORE(index(array, ZERO), const(1.0, float32))
-    place = out(0, float32, (1,))
-    with pytest.raises(CompilerError, match="at most 65536 bytes"):
-        render_c(program(AFTER(place, CALL(body))))
+def test_a_large_local_array_lies_in_scratch_memory():
+    i = loop(0, 1 << 15)
+    array = ALLOC(arg={"slot": 0, "dtype": float32, "shape": (1 << 15,), "addrspace": "LOCAL"})
+    fill = make(END, (STORE(index(array, i), CAST(i, arg=float32)), i))
+    place = param(0, float32, (2,))
+    picked = [LOAD(index(make(AFTER, (array, fill)), const(k, int64))) for k in (7, 32767)]
+    first, last = (STORE(index(place, const(k, int64)), v) for k, v in enumerate(picked))
+    result = out(0, float32, (2,))
+    whole = program(AFTER(result, CALL(make(AFTER, (last, first)), result)))
+    assert "return 131072;" in render_c(whole)
+    assert loaded(whole).run([])[0].tolist() == [7.0, 32767.0]
 
 
 def test_scalars_and_storage_read_as_a_value():

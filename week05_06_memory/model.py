@@ -1,0 +1,189 @@
+"""The cost model: how many cycles a nest takes, tiled in a certain way.
+
+A tile is computed by one iteration of the loops around it: `lanes` elements of one loop as a vector
+and copies for each iteration of the unrolled ones. In a joint sum all results of a tile have an
+accumulator each, and one iteration of its loop costs
+
+    max(arithmetic / units, accesses / ports, latency · chain) + accesses · beside + 1    cycles,
+
+where what copies share counts once: an operand that does not depend on an unrolled loop is loaded
+once for all copies. A tile that needs more registers than there are is not considered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from week01_uops.node import UOp
+from week01_uops.ops import MUL
+from week02_render.ops import open_ranges
+from week03_loops.ops import REDUCE
+from week05_06_memory.machine import Machine
+from week05_06_memory.roles import Access, Nest
+
+UNITS = 1.0
+"""Vector operations that begin in one cycle."""
+
+PORTS = 1.0
+"""Vector loads that begin in one cycle; a scalar costs half of one."""
+
+LATENCY = 4.0
+"""Cycles until the result of an operation can be used."""
+
+BESIDE = 0.1
+"""What a load costs that is hidden behind other work: it may miss."""
+
+FAR = 4.0
+"""Cycles of reaching another row of a matrix that the second cache does not hold."""
+
+SCATTERED = 1.5
+"""Cycles for each lane of a vector that is put together from, or taken apart to, memory."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How a nest is divided.
+
+    Attributes:
+        vector: the loop whose iterations are lanes; None: all is scalar.
+        lanes: of a vector.
+        copies: unrolled loop → iterations of it in a tile, of the vector's loop in vectors.
+    """
+
+    vector: UOp | None
+    lanes: int
+    copies: Mapping[UOp, int]
+
+    def extent(self, item: UOp) -> int:
+        """Iterations of a loop that one tile covers."""
+        return self.copies.get(item, 1) * (self.lanes if item is self.vector else 1)
+
+    def trips(self, item: UOp) -> int:
+        """Tiles along a loop."""
+        return max(1, -(-int(item.arg.size) // self.extent(item)))
+
+    def copies_of(self, depends: frozenset[UOp]) -> int:
+        """Copies of what depends on these loops."""
+        return math.prod(c for r, c in self.copies.items() if r in depends)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a tile costs.
+
+    Attributes:
+        cycles: of the whole nest.
+        inner: of one iteration of its innermost loop.
+        arithmetic, loads, chain: the three that the slowest of decides.
+        registers: that one iteration needs.
+    """
+
+    cycles: float
+    inner: float
+    arithmetic: float
+    loads: float
+    chain: float
+    registers: int
+
+    @property
+    def limit(self) -> str:
+        """What the innermost loop waits for."""
+        parts = {"arithmetic": self.arithmetic, "loads": self.loads, "latency": self.chain}
+        return max(parts, key=lambda name: parts[name])
+
+
+def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
+    """The cost of a tile; None if it needs more registers than there are."""
+    summed = nest.summed
+    results = math.prod(c for r, c in tile.copies.items() if r not in summed)
+    chains = math.prod(c for r, c in tile.copies.items() if r in summed and r is not tile.vector)
+    accumulators = tile.copies_of(frozenset(tile.copies)) // max(chains, 1) if nest.sums else 0
+    inner = [a for a in nest.inner_accesses if not a.writes or not nest.sums]
+    held = sum(_held(a, tile, accumulators) for a in inner) if nest.sums else 0
+    registers = accumulators * max(len(nest.sums), 1) + held + 1
+    if registers > machine.vector_registers and results > 1:
+        return None
+    arithmetic = _arithmetic(nest, tile, machine)
+    repeated = [a for a in inner if _repeats(a, summed)]
+    loads = sum(_load_cost(a, tile, nest) for a in repeated)
+    chain = LATENCY * chains if nest.sums else 0.0
+    cycles = max(arithmetic / UNITS, loads / PORTS, chain) + BESIDE * loads + 1.0
+    cycles += FAR * sum(_is_far(a, tile, nest, machine) for a in repeated)
+    turns = math.prod(tile.trips(r) for r in summed)
+    tiles = math.prod(tile.trips(r) for r in nest.results)
+    once = _once(nest, tile)
+    return Estimate(tiles * (turns * cycles + once), cycles, arithmetic, loads, chain, registers)
+
+
+def _repeats(access: Access, summed: tuple[UOp, ...]) -> bool:
+    """Whether an access is done in each iteration of the sums."""
+    return not summed or not access.depends.isdisjoint(summed)
+
+
+def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
+    """Whether each iteration of a sum reads a row of its own, and nothing packs it."""
+    if not nest.summed or access.storage.size * access.bytes <= machine.l2:
+        return False
+    last = nest.summed[-1]
+    step = abs(access.stride(last) or 0)
+    packed = tile.vector in access.depends and reuse(access, tile, nest) > 1
+    return tile.vector is not last and step * access.bytes > machine.line and not packed
+
+
+def _held(access: Access, tile: Tile, accumulators: int) -> int:
+    """Registers of a vector operand that several copies use."""
+    if tile.vector not in access.depends:
+        return 0
+    own = tile.copies_of(access.depends)
+    return own if own < accumulators else 0
+
+
+def _arithmetic(nest: Nest, tile: Tile, machine: Machine) -> float:
+    """Vector and scalar operations of one iteration; a product in a sum costs nothing more."""
+    fused = {s.src[0] for s in nest.sums if s.src[0].op is MUL}
+    total = 0.0
+    for node, weight in nest.operations.items():
+        if node in fused:
+            continue
+        depends = open_ranges(node) | (set(node.src[1:]) if node.op is REDUCE else set())
+        wide = max(1.0, tile.lanes * node.dtype.bits / 8 / machine.vector_bytes)
+        width = wide if tile.vector in depends else 1.0
+        total += weight * width * tile.copies_of(frozenset(depends))
+    return total
+
+
+def reuse(access: Access, tile: Tile, nest: Nest) -> int:
+    """How often a tile's operand is read again by tiles along loops that it does not depend on."""
+    return math.prod(tile.trips(r) for r in nest.results if r not in access.depends)
+
+
+def _load_cost(access: Access, tile: Tile, nest: Nest) -> float:
+    count = tile.copies_of(access.depends)
+    if tile.vector is None or tile.vector not in access.depends:
+        return 0.5 * count
+    if access.stride(tile.vector) == 1:
+        return float(count)
+    again = reuse(access, tile, nest)
+    scattered = SCATTERED * tile.lanes
+    if nest.sums and again > 1 and access.stride(tile.vector) is not None:
+        return count * (1.0 + 2 * scattered / again)  # packed once, then contiguous
+    return count * scattered
+
+
+def _once(nest: Nest, tile: Tile) -> float:
+    """Cycles of what a tile does outside its sums: results stored, lanes combined."""
+    if not nest.sums:
+        return 0.0
+    cost = 0.0
+    for access in nest.accesses:
+        if access.writes or access not in nest.inner_accesses:
+            count = tile.copies_of(access.depends)
+            vector = tile.vector is not None and tile.vector in access.depends
+            scattered = vector and access.stride(tile.vector) != 1  # type: ignore[arg-type]
+            cost += count * (SCATTERED * tile.lanes if scattered else 1.0)
+    if tile.vector in nest.summed:
+        results = math.prod(c for r, c in tile.copies.items() if r not in nest.summed)
+        cost += results * 2.0 * math.log2(tile.lanes)
+    return cost + 4.0

@@ -1,0 +1,174 @@
+"""The order of a nest's outer loops, and what is staged in which of them.
+
+An operand is worth a temporary of its own (packing) where a tile along some loop reads it again,
+and where it does not lie as the tile walks it: its rows are far apart, its vectors are scattered,
+or each element asks for its gate. It is filled in the loops that alone decide which part is read.
+The order of loops is the one with the least traffic: an operand is read again from afar for each
+iteration of a loop outside what fits the cache, and filled again for each iteration of the loops
+around its filling.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from week01_uops.node import UOp
+from week01_uops.ops import PARAM
+from week02_render.ops import INDEX, LOAD, open_ranges
+from week05_06_memory.machine import Machine
+from week05_06_memory.model import SCATTERED, Tile, reuse
+from week05_06_memory.roles import Access, Nest
+
+MOST_LOOPS = 5
+"""Loops whose orders are all compared; of more, the outer ones stay as they are."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """An operand that is staged.
+
+    Attributes:
+        access: the LOAD.
+        within: the nest's loops that it is filled in.
+        elements: of the temporary.
+        layout: the axes of its storage, innermost last.
+        because: what makes it worth while.
+    """
+
+    access: Access
+    within: frozenset[UOp]
+    elements: int
+    layout: tuple[int, ...]
+    because: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """Outer loops, outermost first, what is staged, and the cost of the traffic in cycles."""
+
+    loops: tuple[UOp, ...]
+    packings: tuple[Packing, ...]
+    cycles: float
+
+
+def axes_of(access: Access) -> list[frozenset[UOp]]:
+    """The RANGEs in the index of each axis."""
+    place = access.node.src[0]
+    return [open_ranges(at) for at in place.src[1:]] if place.op is INDEX else []
+
+
+def packings(nest: Nest, tile: Tile, around: Sequence[UOp], machine: Machine) -> list[Packing]:
+    """The operands of a nest's sums that are worth a temporary."""
+    found = []
+    for access in nest.inner_accesses:
+        if nest.sums and access.node.op is LOAD and access.storage.op is PARAM:
+            reason = _reason(access, nest, tile, around, machine)
+            if reason:
+                found.append(_packing(access, nest, tile, around, reason))
+    return found
+
+
+def _reason(
+    access: Access, nest: Nest, tile: Tile, around: Sequence[UOp], machine: Machine
+) -> str | None:
+    vector = tile.vector
+    again = reuse(access, tile, nest) * math.prod(
+        r.arg.size for r in around if r not in access.depends
+    )
+    gated = len(access.node.src) > 1 and not open_ranges(access.node.src[1]).isdisjoint(
+        (*nest.results, *nest.summed)
+    )
+    loops = [r for r in (*nest.results, *nest.summed) if r in access.depends]
+    times = math.prod(r.arg.size for r in loops) / max(access.storage.size, 1)
+    if gated and (again > 1 or times > 1):
+        return f"its gate is decided once for {max(again, round(times))} reads"
+    if again < 2 or vector is None or vector not in access.depends:
+        return None
+    if access.stride(vector) is None:
+        return None
+    if access.stride(vector) != 1:
+        return (
+            f"its elements are {access.stride(vector)} apart along the vector, read {again} times"
+        )
+    bytes_ = access.storage.size * access.bytes
+    far = [r for r in nest.summed if abs(access.stride(r) or 0) > tile.extent(vector)]
+    if far and bytes_ > machine.l1:
+        return f"its rows are {access.stride(far[0])} elements apart, read {again} times"
+    return None
+
+
+def _packing(access: Access, nest: Nest, tile: Tile, around: Sequence[UOp], reason: str) -> Packing:
+    axes = axes_of(access)
+    again = [r for r in around if r not in access.depends]
+    alone = {
+        r
+        for r in nest.results
+        if any(r in axis for axis in axes) and not _shared(r, axes, nest.summed)
+    }
+    within = frozenset(alone) if not again else frozenset()
+    inner = [r for r in access.depends if r not in around]
+    elements = math.prod(tile.extent(r) if r in within else r.arg.size for r in inner)
+    last = next((a for a, axis in enumerate(axes) if tile.vector in axis), len(axes) - 1)
+    layout = (*[a for a in range(len(axes)) if a != last], last)
+    return Packing(access, within, min(elements, access.storage.size * 2), layout, reason)
+
+
+def _shared(item: UOp, axes: Sequence[frozenset[UOp]], summed: Sequence[UOp]) -> bool:
+    """Whether a loop decides an index together with a sum's: a window that moves with it."""
+    return any(item in axis and not axis.isdisjoint(summed) for axis in axes)
+
+
+def best_order(nest: Nest, tile: Tile, around: Sequence[UOp], machine: Machine) -> Order:
+    """The order of the loops over tiles with the least traffic."""
+    staged = packings(nest, tile, around, machine)
+    loops = [r for r in nest.results if tile.trips(r) > 1]
+    fixed, free = loops[: max(0, len(loops) - MOST_LOOPS)], loops[-MOST_LOOPS:]
+    best: Order | None = None
+    for order in itertools.permutations(free):
+        whole = (*fixed, *order)
+        cost = _cost(nest, tile, whole, staged, machine)
+        if best is None or cost < best.cycles * 0.999:
+            best = Order(whole, tuple(staged), cost)
+    assert best is not None
+    return best
+
+
+def _cost(
+    nest: Nest, tile: Tile, order: tuple[UOp, ...], staged: Sequence[Packing], machine: Machine
+) -> float:
+    per_byte = machine.balance / (2 * machine.vector_bytes / 4)
+    cost = 0.0
+    for packing in staged:
+        last = max((order.index(r) for r in packing.within if r in order), default=-1)
+        fills = math.prod(tile.trips(r) for r in order[: last + 1])
+        scattered = tile.vector is not None and packing.access.stride(tile.vector) not in (0, 1)
+        each = SCATTERED if scattered else 2.0 / max(tile.lanes, 1)
+        cost += fills * packing.elements * (each + packing.access.bytes * per_byte)
+    packed = {p.access.node for p in staged}
+    for access in nest.accesses:
+        if access.node not in packed:
+            cost += _traffic(access, nest, tile, order, machine) * per_byte
+    return cost
+
+
+def _traffic(
+    access: Access, nest: Nest, tile: Tile, order: tuple[UOp, ...], machine: Machine
+) -> float:
+    """Bytes of an operand that come from beyond the second cache."""
+    inside = {r: tile.extent(r) for r in nest.results} | {r: r.arg.size for r in nest.summed}
+    read = float(_footprint(access, inside))
+    for item in reversed(order):
+        fits = sum(_footprint(a, inside) for a in nest.accesses) <= machine.l2
+        inside[item] = item.arg.size
+        whole = float(_footprint(access, inside))
+        again = read * tile.trips(item)
+        read = whole if fits or (item in access.depends and whole >= again) else again
+    return read
+
+
+def _footprint(access: Access, extents: dict[UOp, int]) -> int:
+    elements = math.prod(n for r, n in extents.items() if access.stride(r) != 0)
+    return min(elements, access.storage.size) * access.bytes

@@ -1,0 +1,295 @@
+"""The default scheduler: from a kernel's body to its schedule.
+
+Nest by nest, those first that need others: loops that lie in memory as one are joined, a tile is
+chosen (`tiling`), the loops over tiles are put in order and operands staged (`order`); a sum over
+the rows of a matrix that is read once is hoisted. What is decided follows from strides, sizes and
+the machine; no op is known by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from week01_uops.node import UOp, toposort
+from week01_uops.ops import PARAM
+from week02_render.ops import END, open_ranges
+from week05_06_memory.machine import Machine
+from week05_06_memory.model import reuse
+from week05_06_memory.nests import ScheduleError, fresh_numbers
+from week05_06_memory.order import Order, Packing, best_order
+from week05_06_memory.roles import Access, Nest, nests_of
+from week05_06_memory.schedule import Hoist, Join, Kind, Reorder, Split, Stage, Step, Stream, Widen
+from week05_06_memory.split import combines
+from week05_06_memory.staging import filled_in
+from week05_06_memory.tiling import Choice, best_tile
+
+ROWS_AT_ONCE = 8
+"""Rows that are added, in one pass over them, to sums that stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A step, and why it was chosen."""
+
+    step: Step
+    because: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A nest with the tile that was chosen for it, and the order of its loops."""
+
+    nest: Nest
+    choice: Choice | None
+    order: Order | None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a loop became: over tiles, unrolled, vector; each may be missing."""
+
+    tiles: int | None
+    unrolled: int | None
+    vector: int | None
+
+    @property
+    def inner(self) -> list[int]:
+        """The numbers of the ranges within a tile."""
+        return [n for n in (self.unrolled, self.vector) if n is not None]
+
+
+@dataclass
+class Planner:
+    """The scheduling of one body.
+
+    Attributes:
+        body: as far as it is scheduled.
+        machine: what it is scheduled for.
+        steps: the schedule so far.
+        decisions: nest by nest.
+    """
+
+    body: UOp
+    machine: Machine
+    steps: list[Planned] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    _done: set[int] = field(default_factory=set)
+
+    def run(self) -> Planner:
+        """Schedule every nest."""
+        self._join_loops()
+        while (nest := next(self._waiting(), None)) is not None:
+            self._schedule(nest)
+        return self
+
+    def _waiting(self) -> Iterator[Nest]:
+        for nest in nests_of(self.body):
+            if self._done.isdisjoint(r.arg.id for r in nest.root.src[1:]):
+                yield nest
+
+    def _do(self, step: Step, because: str) -> bool:
+        """Apply a step; False if it is refused."""
+        try:
+            self.body = step.apply(self.body)
+        except ScheduleError:
+            return False
+        self.steps.append(Planned(step, because))
+        return True
+
+    def _number(self) -> int:
+        return next(fresh_numbers(self.body))
+
+    # Loops that are one -----------------------------------------------------------------------
+
+    def _join_loops(self) -> None:
+        while any(self._joined(nest) for nest in nests_of(self.body)):
+            pass
+
+    def _joined(self, nest: Nest) -> bool:
+        """Join the first two loops of a nest that lie in memory as one."""
+        for outer, inner in zip(nest.root.src[1:], nest.root.src[2:], strict=False):
+            if _lie_as_one(nest, outer, inner):
+                step = Join(outer.arg.id, inner.arg.id, self._number())
+                if self._do(step, "every access has one stride over both"):
+                    return True
+        return False
+
+    # One nest ---------------------------------------------------------------------------------
+
+    def _schedule(self, nest: Nest) -> None:
+        choice = best_tile(nest, self.machine)
+        if choice is None or choice.tile.vector is None:
+            self.decisions.append(Decision(nest, choice, None))
+            self._done |= {r.arg.id for r in nest.root.src[1:]}
+            return
+        streamed = _streamed(nest, choice, self.machine)
+        if streamed is not None and self._hoist(nest, streamed):
+            return
+        around = _around(self.body, nest)
+        order = best_order(nest, choice.tile, around, self.machine)
+        self.decisions.append(Decision(nest, choice, order))
+        parts = {r: self._split(r, choice) for r in (*nest.results, *nest.summed)}
+        self._done |= {r.arg.id for r in nest.root.src[1:]}
+        self._arrange(nest, choice, order, parts)
+        for packing in order.packings:
+            self._pack(packing, order, parts, around)
+        self._set_kinds(nest, parts)
+        if _worth_streaming(nest, self.machine):
+            self._do(Stream(), "the results are larger than the caches")
+
+    def _split(self, item: UOp, choice: Choice) -> Parts:
+        """The loop into tiles, the tile into vectors."""
+        tile = choice.tile
+        extent, lanes = tile.extent(item), tile.lanes
+        name: int = item.arg.id
+        if extent == 1:
+            return Parts(name, None, None)
+        tiles: int | None = None
+        if extent < item.arg.size:
+            tiles, inner = fresh_pair(self.body)
+            done = self._do(Split(name, extent, (tiles, inner)), f"tiles of {extent}")
+            if not done:
+                return Parts(name, None, None)
+            self._done |= {tiles, inner}
+            name = inner
+        if item is not tile.vector:
+            return Parts(tiles, name, None)
+        if extent == lanes:
+            return Parts(tiles, None, name)
+        unrolled, vector = fresh_pair(self.body)
+        self._do(Split(name, lanes, (unrolled, vector)), f"vectors of {lanes}")
+        self._done |= {unrolled, vector}
+        return Parts(tiles, unrolled, vector)
+
+    def _arrange(self, nest: Nest, choice: Choice, order: Order, parts: dict[UOp, Parts]) -> None:
+        """Loops over tiles outside, in their order; then what a tile repeats, the vector last."""
+        if nest.results:
+            outer = [parts[r].tiles for r in (*order.loops, *nest.results)]
+            loops = [n for n in dict.fromkeys(outer) if n is not None]
+            unrolled = [p.unrolled for r, p in parts.items() if r in nest.results]
+            vector = [p.vector for r, p in parts.items() if r in nest.results]
+            inner = [n for n in (*unrolled, *vector) if n is not None]
+            at = _rows_end(nest, loops, parts, choice)
+            self._reorder([*loops[:at], *inner, *loops[at:]], "tiles outside, their parts inside")
+        for total in nest.sums:
+            outer = [parts[r].tiles for r in total.src[1:]]
+            inner = [n for r in total.src[1:] for n in parts[r].inner]
+            if inner:
+                rest = [n for n in outer if n is not None]
+                self._reorder([*inner, *rest], "an accumulator for each part of a tile")
+
+    def _reorder(self, names: list[int], because: str) -> None:
+        if len(names) > 1:
+            self._do(Reorder(tuple(names)), because)
+
+    def _pack(
+        self, packing: Packing, order: Order, parts: dict[UOp, Parts], around: list[UOp]
+    ) -> None:
+        within = [parts[r].tiles for r in order.loops if r in packing.within]
+        if within:
+            at = within[-1]
+        else:
+            depends = packing.access.depends
+            first = next((i for i, r in enumerate(around) if r not in depends), len(around))
+            at = around[first - 1].arg.id if first else None
+        slot = packing.access.storage.arg.slot
+        self._do(Stage(slot, at, packing.layout), packing.because)
+
+    def _set_kinds(self, nest: Nest, parts: dict[UOp, Parts]) -> None:
+        for item, part in parts.items():
+            for name in part.inner:
+                if any(filled_in(self.body, r) for r in _named(self.body, name)):
+                    self._do(Widen(name), "a tile's rows are filled before it")
+            if part.unrolled is not None:
+                why = "copies share operands" if item in nest.results else "independent sums"
+                self._do(Kind(part.unrolled, "unroll"), why)
+            if part.vector is not None:
+                self._do(Kind(part.vector, "vector"), "elements lie next to each other")
+
+    # Sums that stay in the cache --------------------------------------------------------------
+
+    def _hoist(self, nest: Nest, access: Access) -> bool:
+        """All sums of a row at once, `ROWS_AT_ONCE` rows in a pass; False if refused."""
+        (total,) = nest.sums
+        along = total.src[1]
+        far = abs(access.stride(along) or 0)
+        over = [r for r in nest.results if 0 < abs(access.stride(r) or 0) < far]
+        names = [r.arg.id for r in over]
+        most = self.machine.l1 // 2 // access.bytes
+        if len(over) == 1 and over[0].arg.size > most:
+            outer, inner = fresh_pair(self.body)
+            self._do(Split(names[0], most, (outer, inner)), "sums that fit the first cache")
+            names = [inner]
+        outer, inner = fresh_pair(self.body)
+        if not self._do(Split(along.arg.id, ROWS_AT_ONCE, (outer, inner)), "rows at once"):
+            return False
+        if not self._do(Hoist(outer, tuple(names)), "a matrix is read as it lies in memory"):
+            return False
+        return self._do(Kind(inner, "unroll"), "one pass over the sums for several rows")
+
+
+def fresh_pair(body: UOp) -> tuple[int, int]:
+    """The first two numbers that no RANGE has."""
+    fresh = fresh_numbers(body)
+    return next(fresh), next(fresh)
+
+
+def _named(body: UOp, name: int) -> list[UOp]:
+    return [n for n in toposort((body,)) if n.op.name == "RANGE" and n.arg.id == name]
+
+
+def _lie_as_one(nest: Nest, outer: UOp, inner: UOp) -> bool:
+    if outer.src or inner.src:
+        return False
+    for access in nest.accesses:
+        near, far = access.stride(inner), access.stride(outer)
+        if near is None or far is None or far != near * inner.arg.size:
+            return False
+    return True
+
+
+def _around(body: UOp, nest: Nest) -> list[UOp]:
+    """The loops of other nests that this one stands in, outermost first."""
+    wanted = open_ranges(nest.root)
+    found: list[UOp] = []
+    for node in reversed(toposort((body,))):
+        if node.op is END and node is not nest.root:
+            found += [r for r in node.src[1:] if r in wanted and r not in found]
+    return found
+
+
+def _rows_end(nest: Nest, loops: list[int], parts: dict[UOp, Parts], choice: Choice) -> int:
+    """Where a tile's own ranges stand: inside all loops, or right inside those of its rows."""
+    of_rows = {r for row in nest.rows for r in open_ranges(row)}
+    if choice.tile.vector not in of_rows:
+        return len(loops)
+    last = [
+        i for i, n in enumerate(loops) if any(parts[r].tiles == n for r in of_rows & set(parts))
+    ]
+    return max(last, default=-1) + 1
+
+
+def _streamed(nest: Nest, choice: Choice, machine: Machine) -> Access | None:
+    """A matrix that is read once, from memory, in stripes shorter than its rows."""
+    tile = choice.tile
+    if len(nest.sums) != 1 or len(nest.summed) != 1 or tile.vector not in nest.results:
+        return None
+    along = nest.summed[0]
+    if along.src or along.arg.size < 2 * ROWS_AT_ONCE or nest.root.op is not END:
+        return None
+    for access in nest.inner_accesses:
+        large = access.storage.size * access.bytes > machine.l2
+        far = abs(access.stride(along) or 0) > tile.extent(tile.vector)
+        once = reuse(access, tile, nest) == 1 and set(nest.results) <= access.depends
+        if large and far and once and access.stride(tile.vector) == 1:
+            return access
+    return None
+
+
+def _worth_streaming(nest: Nest, machine: Machine) -> bool:
+    """Whether a nest only copies and computes, into memory that no cache holds."""
+    if nest.sums or nest.rows or nest.root.op is not END or combines(nest.root):
+        return False
+    written = [a for a in nest.accesses if a.writes and a.storage.op is PARAM]
+    return bool(written) and all(a.storage.size * a.bytes > machine.l3 for a in written)

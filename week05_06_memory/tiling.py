@@ -1,0 +1,123 @@
+"""The choice of a tile: all that could be sensible are estimated, the cheapest is taken."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from week01_uops.node import UOp
+from week02_render.ops import open_ranges
+from week05_06_memory.machine import Machine
+from week05_06_memory.model import Estimate, Tile, estimate
+from week05_06_memory.ops import kind_of
+from week05_06_memory.roles import Nest
+
+VECTORS = (1, 2, 3, 4, 5, 6, 7, 8)
+"""Vectors along the vector's loop in a tile."""
+
+ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
+"""Iterations of another loop of results in a tile."""
+
+CHAINS = (1, 2, 4, 8)
+"""Accumulators of one result."""
+
+SMALLEST = 4
+"""Lanes below which a loop is not worth a vector."""
+
+CODE = 1e-3
+"""What a copy costs, as a part of the whole, so that of equal tiles the smaller one is taken."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A tile with its estimate, and the best one that is another kind of tile."""
+
+    tile: Tile
+    cost: Estimate
+
+
+def best_tile(nest: Nest, machine: Machine) -> Choice | None:
+    """The cheapest tile of a nest; None if no tile is better than scalar loops."""
+    found: Choice | None = None
+    least = float("inf")
+    for tile in candidates(nest, machine):
+        cost = estimate(nest, tile, machine)
+        if cost is None:
+            continue
+        copies = tile.copies_of(frozenset(tile.copies))
+        total = cost.cycles * (1.0 + CODE * copies)
+        if total < least:
+            least, found = total, Choice(tile, cost)
+    return found
+
+
+def candidates(nest: Nest, machine: Machine) -> Iterator[Tile]:
+    """Tiles with each loop as the vector, and none."""
+    free = tileable(nest)
+    for vector in [r for r in (*nest.results, *nest.summed) if r in free]:
+        for lanes in _lanes(nest, vector, machine):
+            yield from _with_vector(nest, vector, lanes, free)
+    yield Tile(None, 1, {})
+
+
+def tileable(nest: Nest) -> frozenset[UOp]:
+    """The loops that may be tiled: of kind loop, unbounded or with whole tiles.
+
+    Where a row is computed in an outer loop, that loop is tiled only for the sake of a joint sum.
+    """
+    loops = {r for r in (*nest.results, *nest.summed) if kind_of(r) == "loop"}
+    if nest.rows and not nest.sums:
+        of_rows = {r for row in nest.rows for r in open_ranges(row)}
+        if loops - of_rows:
+            loops -= of_rows
+    return frozenset(loops)
+
+
+def _lanes(nest: Nest, item: UOp, machine: Machine) -> list[int]:
+    """Numbers of lanes: a whole register of the widest element, and less where the loop is short.
+
+    A sum that is no maximum needs whole vectors of new elements, so lanes up to its length.
+    """
+    widest = max((a.storage.dtype.bits // 8 for a in nest.accesses), default=4)
+    most = machine.vector_bytes // max(widest, 4)
+    size = item.arg.size
+    found = [n for n in (most, most // 2, most // 4) if SMALLEST <= n <= size]
+    if item.src:
+        found = [n for n in found if size % n == 0]
+    return found
+
+
+def _with_vector(nest: Nest, vector: UOp, lanes: int, free: frozenset[UOp]) -> Iterator[Tile]:
+    whole = vector.arg.size // lanes
+    if vector in nest.summed:
+        for chains in [c for c in CHAINS if c <= whole]:
+            for others in _rows(nest, free - {vector}):
+                yield Tile(vector, lanes, {vector: chains, **others})
+        return
+    for vectors in [v for v in VECTORS if v <= whole]:
+        if vector.src and vector.arg.size % (vectors * lanes):
+            continue
+        for others in _rows(nest, free - {vector}):
+            yield Tile(vector, lanes, {vector: vectors, **others})
+
+
+def _rows(nest: Nest, free: frozenset[UOp]) -> Iterator[dict[UOp, int]]:
+    """Copies along one or two further loops of results, where an operand is shared by them."""
+    yield {}
+    if not nest.sums:
+        return
+    loops = [r for r in nest.results if r in free and not r.src and _shares(nest, r)]
+    for item in loops:
+        for count in ROWS[1:]:
+            if count <= item.arg.size:
+                yield {item: count}
+    for first, second in itertools.combinations(loops, 2):
+        for pair in itertools.product((2, 3, 4), repeat=2):
+            if pair[0] <= first.arg.size and pair[1] <= second.arg.size:
+                yield {first: pair[0], second: pair[1]}
+
+
+def _shares(nest: Nest, item: UOp) -> bool:
+    """Whether some operand of the sums does not depend on the loop."""
+    return any(item not in a.depends for a in nest.inner_accesses if not a.writes)
