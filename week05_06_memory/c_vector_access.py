@@ -51,6 +51,8 @@ def _at_once(e: Element) -> Term | None:
         return found
     lanes = lanes_in((found, e.other))
     a, b = _alike(e, found, lanes)
+    if lanes > 1:  # of the type that is aligned, as the alternative
+        a = Term(f"({vector_type(held(e.node), lanes)}){at(UNARY, a)}", UNARY, lanes)
     return Term(f"{conditions} ? {at(CHOICE + 1, a)} : {at(CHOICE, b)}", CHOICE, lanes)
 
 
@@ -115,8 +117,7 @@ def _store_at_once(e: Element, value: Term) -> None:
         old = Term(e.wide(), ATOM)
         kernel.line(f"{e.wide()} = {call(f'select_{kind}', e.gate, x, old).text};")
     elif e.node.src[0].op is STREAM and e.is_aligned and e.gate is None:
-        size = e.lanes * e.memory.bits // 8
-        kernel.line(f"stream{size}({e.address}, {x.text});")
+        kernel.line(f"stream_{vector_type(e.memory, e.lanes)}({e.address}, {x.text});")
         kernel.streams = True
     else:
         _assign(e, e.wide(), x.text)
