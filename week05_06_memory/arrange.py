@@ -8,11 +8,13 @@ join      END(e, a, b)     →   END(e[a := r // B, b := r mod B], r)          B
 from __future__ import annotations
 
 from week01_uops.calls import substitute
+from week01_uops.linear import linear
 from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import FLOORDIV, FLOORMOD
 from week01_uops.rewrite import rewrite
-from week02_render.ops import END, KINDS, RANGE, STORE, loop, open_ranges
+from week02_render.ops import END, INDEX, KINDS, RANGE, STORE, loop, open_ranges
 from week03_loops.compiler import RULES_OF_LOOPS
+from week05_06_memory.flat import flat
 from week05_06_memory.nests import ScheduleError, closes, find_range, map_closers, number
 from week05_06_memory.split import combines
 
@@ -126,7 +128,17 @@ def join(body: UOp, outer: int, inner: int, into: int) -> UOp:
         return node.with_src((substitute(node.src[0], parts), *ranges))
 
     joined = rewrite(map_closers(body, change), RULES_OF_LOOPS)
-    for node in toposort((joined,)):
-        if node.op in (FLOORDIV, FLOORMOD) and item in open_ranges(node):
-            raise ScheduleError(f"expected indices with one stride over {outer} and {inner}")
+    if not _is_one(joined, item):
+        raise ScheduleError(f"expected indices with one stride over {outer} and {inner}")
     return joined
+
+
+def _is_one(body: UOp, item: UOp) -> bool:
+    """Whether the quotients and remainders of a RANGE are put together again in every offset."""
+    places = [n for n in toposort((body,)) if n.op is INDEX and item in open_ranges(n)]
+    inside = lambda n: () if n.op is INDEX else n.src
+    apart = [n for n in toposort((body,), inside) if n.op in (FLOORDIV, FLOORMOD)]
+    for place in places:
+        form = flat(place.src[0].shape, [linear(at) for at in place.src[1:]])
+        apart += [t for t in form.terms if t is not item and item in open_ranges(t)]
+    return not any(item in open_ranges(n) for n in apart)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from week01_uops.errors import CompilerError
-from week01_uops.linear import ZERO, Linear, single, value_of
+from week01_uops.linear import Linear, single, value_of
 from week01_uops.node import UOp
 from week01_uops.ops import ADD, MAX, MUL
 from week02_render.access import Access, access, operands
@@ -23,6 +23,7 @@ from week02_render.c_types import ATOM, UNARY, VALUE_TYPE, Term, at
 from week02_render.ops import ALLOC, END, LOAD, RANGE, STORE, open_ranges
 from week05_06_memory.c_vector_text import VECTOR_TEXT, lanes_in
 from week05_06_memory.c_vector_types import held, is_vector, lanes_of, vector_type
+from week05_06_memory.flat import flat
 from week05_06_memory.ops import STREAM
 
 ACROSS = frozenset({ADD, MUL, MAX})
@@ -130,7 +131,7 @@ class VectorKernel(Kernel):
         """The offset of an element. Checked, an index is looked at by itself."""
         form = single if self.checked else value_of
         axes = tuple(map(form, where.indices))
-        return Address(where.storage, axes)
+        return Address(where.storage, axes, self.checked)
 
     def value(self, node: UOp, terms: Terms) -> Term:
         """The term of an elementwise op, lane by lane if there is no other text."""
@@ -232,24 +233,28 @@ def _lines(texts: list[str], width: int = 88) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Address:
-    """Where an element lies in its storage: for each axis the linear form of the index."""
+    """Where an element lies in its storage.
+
+    Attributes:
+        storage: what it lies in.
+        axes: for each axis the linear form of the index.
+        checked: whether each index is looked at by itself.
+    """
 
     storage: UOp
     axes: tuple[Linear, ...]
+    checked: bool
 
     @cached_property
     def flat(self) -> Linear:
         """The row-major offset, Σ stride·index."""
-        total, stride = ZERO, 1
-        for size, form in zip(reversed(self.storage.shape), reversed(self.axes), strict=True):
-            total = total.plus(form, stride)
-            stride *= size
-        return total
+        return flat(self.storage.shape, self.axes)
 
     @cached_property
     def terms(self) -> Mapping[UOp, None]:
-        """What stands in the text of the offset and of each index."""
-        return dict.fromkeys(t for form in self.axes for t in form.terms)
+        """What stands in the text of the offset and of each index that is looked at."""
+        forms = (self.flat, *(self.axes if self.checked else ()))
+        return dict.fromkeys(t for form in forms for t in form.terms)
 
 
 def no_place(name: str, node: UOp) -> CompilerError:

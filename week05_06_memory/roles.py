@@ -21,6 +21,7 @@ from week02_render.access import value_of
 from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, RANGE, STORE, open_ranges, storage_of
 from week03_loops.ops import REDUCE
 from week04_fusion.work import WEIGHTS
+from week05_06_memory.flat import flat
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,9 @@ def describe_access(node: UOp) -> Access:
             indices = (*base.src[1:], *indices)
         base = base.src[0]
     strides: dict[UOp, int | None] = {}
-    scale = 1
-    for at, size in zip(reversed(indices), reversed(base.shape), strict=True):
-        for term, factor in linear(value_of(at)).terms.items():
-            _add_strides(strides, term, factor * scale)
-        scale *= size
+    whole = flat(base.shape, [linear(value_of(at)) for at in indices])
+    for term, step in whole.terms.items():
+        _add_strides(strides, term, step)
     return Access(node, storage_of(place), strides, open_ranges(place))
 
 
@@ -151,12 +150,19 @@ class Nest:
 
 def nests_of(body: UOp) -> Iterator[Nest]:
     """The nests of a body, those first that need others: the whole, what fills, and rows."""
-    for node in reversed(toposort((body,))):
+    order = toposort((body,))
+    if body.op is not END:
+        yield from _rows_of(describe_nest(body, ()))
+    for node in reversed(order):
         if node.op is END:
-            nest = describe_nest(node)
+            nest = describe_nest(node.src[0], node.src[1:], node)
             yield nest
-            for row in nest.rows:
-                yield Nest(row, (), (row,))
+            yield from _rows_of(nest)
+
+
+def _rows_of(nest: Nest) -> Iterator[Nest]:
+    for row in (*nest.rows, *(() if nest.results else nest.sums)):
+        yield Nest(row, (), (row,))
 
 
 def _inside(node: UOp) -> tuple[UOp, ...]:
@@ -166,9 +172,8 @@ def _inside(node: UOp) -> tuple[UOp, ...]:
     return node.src[:1] if node.op is AFTER and node.place is not None else node.src
 
 
-def describe_nest(end: UOp) -> Nest:
-    """The sums under an END, sorted into joint ones and rows."""
-    effect, *results = end.src
+def describe_nest(effect: UOp, results: tuple[UOp, ...], end: UOp | None = None) -> Nest:
+    """The sums under an effect, sorted into joint ones and rows."""
     stores = [n for n in toposort((effect,), _effects) if n.op is STORE]
     found = [n for n in toposort([v for s in stores for v in s.src], _inside) if n.op is REDUCE]
     own = set(results)
@@ -176,7 +181,7 @@ def describe_nest(end: UOp) -> Nest:
     nested = {n for n in found if any(open_ranges(n) & set(s.src[1:]) for s in found)}
     outer = [n for n in found if n not in nested]
     joint = tuple(n for n in outer if open_ranges(n) & own == wanted)
-    return Nest(end, tuple(results), joint, tuple(n for n in outer if n not in joint))
+    return Nest(end or effect, results, joint, tuple(n for n in outer if n not in joint))
 
 
 def _effects(node: UOp) -> tuple[UOp, ...]:
