@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -16,9 +16,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from grader import failures, repro, sandbox
+from grader import failures, gates, repro, sandbox
+from grader.gates import GateResult
 from grader.report import Screen, show
-from grader.results import RunResult, WeekResult
+from grader.results import RunResult
 from grader.session import Options, run_week, spec_tests
 from grader.submission import Submission, SubmissionError, load
 from grader.verdict import Verdict
@@ -56,6 +57,8 @@ def refuse(why: object) -> NoReturn:
 @click.option("--timeout", type=click.FloatRange(min=0.01), help="Seconds for one answer.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Tests at a time.")
 @click.option("--allow-skips", is_flag=True, help="Tests that are skipped may pass.")
+@click.option("--no-gates", is_flag=True, help="Measure no speed.")
+@click.option("--gate-rounds", type=click.IntRange(min=3), help="Rounds of measuring a gate.")
 @STATE
 @click.pass_context
 def main(
@@ -69,13 +72,16 @@ def main(
     timeout: float | None,
     jobs: int,
     allow_skips: bool,
+    no_gates: bool,
+    gate_rounds: int | None,
     state: Path | None,
 ) -> None:
     """Judge a compiler by the course's spec tests.
 
     Without options: the reference, in all weeks. `--week 3` runs the tests of week 3 alone,
     `--upto 3` those of weeks 1 to 3; `--submission DIR` judges a student's compiler, in the
-    weeks that it names if no others are asked for.
+    weeks that it names if no others are asked for. Weeks with gates are also measured, next to
+    NumPy and PyTorch.
     """
     if context.invoked_subcommand is not None:
         return
@@ -102,7 +108,15 @@ def main(
         datetime.now(UTC).isoformat(timespec="seconds"),
         allow_skips,
     )
-    perform(run, weeks, options, json_file)
+
+    def gate_events(week: Week) -> Iterator[GateResult | str]:
+        found = None if no_gates else gates.gates_of(week.package)
+        if found is not None:
+            yield from gates.run(
+                week, found, submission=options.submission, seed=seed, rounds=gate_rounds
+            )
+
+    perform(run, weeks, options, json_file, gate_events)
     show(CONSOLE, run)
     sys.exit(0 if run.passed else 1)
 
@@ -134,27 +148,37 @@ def _expect_offered(student: Submission, weeks: Sequence[Week]) -> None:
 
 
 def perform(
-    run: RunResult, weeks: Sequence[Week], options: Options, json_file: Path | None
+    run: RunResult,
+    weeks: Sequence[Week],
+    options: Options,
+    json_file: Path | None,
+    gate_events: Callable[[Week], Iterable[GateResult | str]],
 ) -> None:
-    """Run the weeks one after the other; the results are written after every test."""
+    """Run the weeks one after the other; the results are written after every test and gate."""
     start = time.monotonic()
     screen = Screen(CONSOLE)
+
+    def save() -> None:
+        run.seconds = time.monotonic() - start
+        if json_file is not None:
+            run.write(json_file)
+
     with screen.showing(run):
         for week in weeks:
-            current: WeekResult | None = None
+            run.complete = False
             for result in run_week(week, options):
-                if current is None:
-                    current = result
+                if not run.weeks or run.weeks[-1] is not result:
                     run.weeks.append(result)
-                run.seconds = time.monotonic() - start
-                run.complete = False
                 screen.update(run, result)
-                if json_file is not None:
-                    run.write(json_file)
+                save()
             screen.end_week()
+            for event in gate_events(week):
+                if not isinstance(event, str):
+                    run.weeks[-1].gates.append(event)
+                screen.gate(run, event)
+                save()
     run.complete = True
-    if json_file is not None:
-        run.write(json_file)
+    save()
 
 
 @main.command("list")

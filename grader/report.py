@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from grader import failures
+from grader import failures, gates_report
+from grader.gates import GateResult
 from grader.results import Result, RunResult, WeekResult
 
 MARKS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "skipped": "skipped"}
@@ -49,6 +50,14 @@ class Screen:
             self.console.print(_line(week, result), soft_wrap=True)
         self._shown = len(week.results)
 
+    def gate(self, run: RunResult, event: GateResult | str) -> None:
+        """When a gate begins, and when its result is there."""
+        if self._live is not None:
+            text = Text(f"  gate {event}: measuring", "dim") if isinstance(event, str) else ""
+            self._live.update(Group(table(run), text))
+        elif not isinstance(event, str):
+            self.console.print(gates_report.line(event), soft_wrap=True)
+
     def end_week(self) -> None:
         """The next week's results start anew."""
         self._shown = 0
@@ -75,6 +84,8 @@ def table(run: RunResult) -> Table:
     found.add_column("week")
     for name in ("tests", "passed", "failed", "skipped", "not run"):
         found.add_column(name, justify="right")
+    if any(week.gates for week in run.weeks):
+        found.add_column("gates", justify="right")
     found.add_column("")
     for week in run.weeks:
         found.add_row(*_row(run, week))
@@ -94,6 +105,7 @@ def _row(run: RunResult, week: WeekResult) -> list[Text]:
         Text(str(failed), "red" if failed else "dim"),
         Text(str(skipped), "yellow" if skipped else "dim"),
         Text(str(len(week.not_run)), "dim"),
+        *([Text(gates_report.points(week.gates))] if any(w.gates for w in run.weeks) else []),
         Text(state or ("not passed" if week.problem else ""), "green" if good else "red"),
     ]
 
@@ -104,6 +116,7 @@ def show(console: Console, run: RunResult) -> None:
         _show_failure(console, week, result, whole=number < SHOWN)
     for week in run.weeks:
         _remarks(console, week)
+        gates_report.show(console, week.package, week.gates)
     if not console.is_terminal:
         console.print(table(run))
     verdict = Text("passed", "bold green") if run.passed else Text("not passed", "bold red")

@@ -6,9 +6,11 @@ Schema 1, an object with the keys
 - started: UTC; seconds; complete: false while running; passed: whether the whole run did
 - weeks: a list of objects with week, package, the numbers collected, passed, failed, skipped,
   not_run, problem (a sentence or ""), and tests: a list of objects with test, sentence, outcome,
-  seconds, message, and failure (see `failures`, without arrays; or null).
+  seconds, message, and failure (see `failures`, without arrays; or null); gates: a list of objects
+  with case, threads, reference, wanted, outcome, credit, ratio, low, high, message (see `gates`).
 
-Outcomes: passed, failed (a claim that does not hold), error (the test itself went wrong), skipped.
+Outcomes: passed, failed (a claim that does not hold), error (the test itself went wrong), skipped;
+of a gate also partial.
 """
 
 from __future__ import annotations
@@ -17,9 +19,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.failures import Record, write_whole
+
+if TYPE_CHECKING:
+    from grader.gates import GateResult
 
 SCHEMA = 1
 _ARRAYS = ("inputs", "expected", "got")
@@ -51,6 +56,7 @@ class WeekResult:
     Attributes:
         collected: the tests that should run.
         problem: why the run as a whole went wrong; empty if it did not.
+        gates: what came of the week's gates.
     """
 
     week: int
@@ -59,6 +65,7 @@ class WeekResult:
     collected: list[str] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     problem: str = ""
+    gates: list[GateResult] = field(default_factory=list)
 
     def count(self, *outcomes: str) -> int:
         """How many tests had one of these outcomes."""
@@ -71,9 +78,13 @@ class WeekResult:
         return [test for test in self.collected if test not in seen]
 
     def passed(self, *, allow_skips: bool) -> bool:
-        """Whether there were tests, all of them ran, and all passed: missing data fails."""
-        skips = 0 if allow_skips else self.count("skipped")
-        bad = self.count("failed", "error") + len(self.not_run) + skips
+        """Whether there were tests, all of them ran, and all passed: missing data fails.
+
+        A gate must earn some credit.
+        """
+        gates = [gate.outcome for gate in self.gates]
+        skips = 0 if allow_skips else self.count("skipped") + gates.count("skipped")
+        bad = self.count("failed", "error") + len(self.not_run) + gates.count("failed") + skips
         return bool(self.results) and not bad and not self.problem
 
     def json(self) -> dict[str, Any]:
@@ -88,6 +99,7 @@ class WeekResult:
             "not_run": len(self.not_run),
             "problem": self.problem,
             "tests": [result.json() for result in self.results],
+            "gates": [gate.json() for gate in self.gates],
         }
 
 

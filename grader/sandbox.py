@@ -1,6 +1,6 @@
 """Running a program that is not trusted, under limits.
 
-The process gets its own session, a fresh HOME, three environment variables and three pipes. Time,
+The process gets its own session, a fresh HOME, few environment variables and three pipes. Time,
 memory and the number of tasks are watched on its whole family; output past a cap ends it. When
 its first process ends, everything that it left behind is ended too.
 """
@@ -24,6 +24,7 @@ from grader.processes import Family
 from grader.verdict import Verdict
 
 MIB = 1 << 20
+PASSED_ON = ("PATH", "OMP_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def prefix(limits: Limits) -> list[str]:
 
 def environment(home: str) -> dict[str, str]:
     """All that an untrusted process learns of ours."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "LANG": "C.UTF-8"}
+    ours = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {"PATH": os.defpath, "HOME": home, "LANG": "C.UTF-8", **ours}
 
 
 def run(

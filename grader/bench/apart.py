@@ -30,7 +30,7 @@ from week01_uops.dtypes import float32
 from week02_render.buffers import aligned_empty
 
 HARNESS = Path(__file__).parent / "harness.c"
-LIMITS = Limits(seconds=120.0, memory=6144 * MIB, file_size=MIB)
+LIMITS = Limits(seconds=60.0, memory=6144 * MIB, file_size=MIB)
 """For a sample, and for what is kept in memory."""
 
 

@@ -44,7 +44,7 @@ def run(job: Job, threads: int) -> Iterator[Row | str]:
         if left:
             lost = begun or left[0]
             left.remove(lost)
-            yield Row(lost, threads, error=process.fate())
+            yield Row(lost, threads, error=process.fate(), blameless=bool(job.week))
 
 
 def roofline(row: Row, machine: Machine) -> float | None:

@@ -1,0 +1,195 @@
+"""Gates: how fast the compiled programs of a week must be, next to NumPy and PyTorch.
+
+`gates.json` holds, for a week's package, a suite of `grader.bench` and its gates: {"case",
+"threads", "reference", "thresholds": [{"ratio", "credit"}]}; what a gate leaves out is said once
+for all. A reference is the name of a contender, or "best", the faster of NumPy and PyTorch. The
+credit is that of the strictest threshold that the ratio of times, ours over the reference's, does
+not pass. What could not be measured earns nothing and counts as skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grader.bench.contenders import EAGER
+from grader.bench.row import Row
+from grader.bench.runner import run as run_job
+from grader.bench.timing import Plan, median
+from grader.bench.worker import Job
+from grader.weeks import Week
+from week05_06_memory.machine import detect
+
+FILE = Path(__file__).parent / "gates.json"
+CERTAINTY = 95.0
+"""Per cent of the medians of resampled rounds that lie in the interval."""
+
+RESAMPLES = 1000
+IMPOSSIBLE = 3.0
+"""Times the peak of the machine; algorithms that save operations stay below."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Up to this ratio, this credit, from 0 to 1."""
+
+    ratio: float
+    credit: float
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One demand; thresholds from the strictest on."""
+
+    case: str
+    threads: int
+    reference: str
+    thresholds: tuple[Threshold, ...]
+
+    def credit(self, ratio: float) -> float:
+        """What a ratio earns."""
+        return next((t.credit for t in self.thresholds if ratio <= t.ratio), 0.0)
+
+
+@dataclass(frozen=True)
+class Gates:
+    """The gates of a week."""
+
+    suite: str
+    rounds: int
+    gates: tuple[Gate, ...]
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What came of a gate.
+
+    Attributes:
+        outcome: passed (the full credit), partial, failed (none), or skipped.
+        ratio: our time over the reference's; `low` and `high` bound it.
+        message: why there is no ratio, or what is odd.
+    """
+
+    case: str
+    threads: int
+    reference: str
+    wanted: float
+    outcome: str
+    credit: float = 0.0
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    message: str = ""
+
+    def json(self) -> dict[str, Any]:
+        """As in the file of results."""
+        return asdict(self)
+
+
+def gates_of(package: str, file: Path = FILE) -> Gates | None:
+    """The gates of a week's package, if it has some."""
+    table = json.loads(file.read_text(encoding="utf-8")).get(package)
+    if table is None:
+        return None
+    return Gates(table["suite"], table["rounds"], tuple(_gate(table, g) for g in table["gates"]))
+
+
+def _gate(table: dict[str, Any], given: dict[str, Any]) -> Gate:
+    whole = {"reference": table["reference"], "thresholds": table["thresholds"], **given}
+    thresholds = sorted((Threshold(**t) for t in whole["thresholds"]), key=lambda t: t.ratio)
+    return Gate(**{**whole, "thresholds": tuple(thresholds)})
+
+
+Measure = Callable[[Job, int], Iterator[Row | str]]
+
+
+def run(
+    week: Week,
+    gates: Gates,
+    *,
+    submission: Path | None = None,
+    seed: int = 0,
+    rounds: int | None = None,
+    measure: Measure = run_job,
+) -> Iterator[GateResult | str]:
+    """The case of each gate when it begins, and its result when that is known.
+
+    A ratio whose interval holds a threshold is measured a second time, and both times count.
+    """
+    against = [*EAGER, *(g.reference for g in gates.gates if g.reference not in (*EAGER, "best"))]
+    plan = Plan(rounds or gates.rounds, sets=3)
+    job = Job(gates.suite, (), against, plan, seed, week.last, str(submission or "") or None)
+    for threads in sorted({gate.threads for gate in gates.gates}):
+        open_gates = {gate.case: gate for gate in gates.gates if gate.threads == threads}
+        earlier: dict[str, list[float]] = {}
+        for again in (False, True):
+            job = replace(job, cases=tuple(open_gates), seed=job.seed + again)
+            for event in measure(job, threads) if open_gates else ():
+                if isinstance(event, str):
+                    yield event
+                    continue
+                gate = open_gates[event.case]
+                result = judge(gate, event, earlier.get(gate.case, ()))
+                if not again and _at_the_edge(gate, result):
+                    earlier[gate.case] = _ratios(gate, event)
+                    continue
+                del open_gates[gate.case]
+                yield result
+
+
+def judge(gate: Gate, row: Row, earlier: Sequence[float] = ()) -> GateResult:
+    """What a row earns, with the ratios of earlier rounds."""
+    wanted = gate.thresholds[0].ratio
+    result = GateResult(gate.case, gate.threads, gate.reference, wanted, "skipped")
+    if row.error:
+        outcome = "skipped" if row.blameless else "failed"
+        return replace(result, outcome=outcome, message=row.error)
+    if why := _missing(gate, row):
+        return replace(result, message=why)
+    ratios = [*earlier, *_ratios(gate, row)]
+    ratio = median(ratios)
+    assert ratio is not None
+    low, high = interval(ratios)
+    result = replace(result, ratio=ratio, low=low, high=high)
+    if (row.gflops or 0.0) * 1e9 > IMPOSSIBLE * detect().peak_flops * gate.threads:
+        why = "faster than this machine can be: held for review"
+        return replace(result, outcome="failed", message=why)
+    credit = gate.credit(ratio)
+    full = credit == gate.thresholds[0].credit
+    outcome = "passed" if full else "partial" if credit else "failed"
+    message = "busy: others ran meanwhile" if row.disturbed else ""
+    return replace(result, outcome=outcome, credit=credit, message=message)
+
+
+def _missing(gate: Gate, row: Row) -> str:
+    """Why the reference has no time, in words: of the best, all must be there that can be."""
+    names = EAGER if gate.reference == "best" else (gate.reference,)
+    absent = [f"{name}: {row.skipped[name]}" for name in names if name in row.skipped]
+    there = [name for name in names if name in row.ratio]
+    if there and all("has no function for it" in why for why in absent):
+        return ""
+    return "; ".join(absent) or "no reference was measured"
+
+
+def _ratios(gate: Gate, row: Row) -> list[float]:
+    name = row.rival if gate.reference == "best" else gate.reference
+    return row.ratios.get(name or "", [])
+
+
+def _at_the_edge(gate: Gate, result: GateResult) -> bool:
+    if result.low is None or result.high is None or result.message.startswith("faster"):
+        return False
+    return gate.credit(result.low) != gate.credit(result.high)
+
+
+def interval(ratios: Sequence[float]) -> tuple[float, float]:
+    """Where the median lies, by resampling (Efron, 1979)."""
+    rng = np.random.default_rng(0)
+    medians = np.median(rng.choice(ratios, (RESAMPLES, len(ratios))), axis=1)
+    low, high = np.percentile(medians, [(100 - CERTAINTY) / 2, (100 + CERTAINTY) / 2])
+    return float(low), float(high)
