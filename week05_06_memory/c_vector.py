@@ -6,16 +6,48 @@ is the number of lanes; an access is wide where its offset grows by one from lan
 
 from __future__ import annotations
 
-from week01_uops.node import UOp
+from collections.abc import Mapping
+
+from week01_uops.dtypes import float64
+from week01_uops.node import Op, UOp
+from week01_uops.ops import EXP2, LOG2
 from week02_render.c_kernel import Tables
 from week02_render.c_prelude import PRELUDE
-from week02_render.c_text import C_TEXT
+from week02_render.c_text import C_TEXT, Terms, TextRule, call, rounded
+from week02_render.c_types import Term
 from week02_render.render import render_c
 from week05_06_memory.c_vector_access import VECTOR_STATEMENTS
 from week05_06_memory.c_vector_kernel import VectorKernel
 from week05_06_memory.c_vector_prelude import VECTOR_PRELUDE
+from week05_06_memory.ops import SQRT
 
-C = Tables(C_TEXT, VECTOR_STATEMENTS, {**PRELUDE, **VECTOR_PRELUDE}, VectorKernel)
+
+def of_float32(name: str) -> TextRule:
+    """A polynomial in float32; of a float64, the function of the C library."""
+
+    def row(node: UOp, terms: Terms) -> Term:
+        if node.dtype is float64:
+            return C_TEXT[node.op](node, terms)
+        return rounded(node.dtype, call(f"{name}_f32", *terms))
+
+    return row
+
+
+def square_root(node: UOp, terms: Terms) -> Term:
+    """The machine's square root; of a half in float."""
+    suffix = "" if node.dtype is float64 else "f"
+    return rounded(node.dtype, call(f"__builtin_sqrt{suffix}", *terms))
+
+
+SCALAR_TEXT: Mapping[Op, TextRule] = {
+    **C_TEXT,
+    EXP2: of_float32("exp2"),
+    LOG2: of_float32("log2"),
+    SQRT: square_root,
+}
+"""The text of scalars, with the functions that vectors have."""
+
+C = Tables(SCALAR_TEXT, VECTOR_STATEMENTS, {**PRELUDE, **VECTOR_PRELUDE}, VectorKernel)
 """The renderer of weeks 5 and 6."""
 
 

@@ -1,48 +1,19 @@
-"""Helper functions on vectors, each copied into a translation unit that names it.
-
-A template is C text in which single capitals stand for types, also at the end of a name: of
-f32x16, `T` is the vector itself, `E` its element, `I` and `U` vectors of signed and unsigned
-integers of the same size, `M` a mask (i32x16), and `H` and `V` are `T` and `U` of half the lanes.
-"""
+"""Helper functions on vectors, each copied into a translation unit that names it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from week01_uops import dtypes
 from week01_uops.dtypes import DType
 from week02_render.c_types import SHORT, VALUE_TYPE
+from week05_06_memory.c_template import filled, words_of
+from week05_06_memory.c_vector_halves import HALVES
 from week05_06_memory.c_vector_math import MATH
 from week05_06_memory.c_vector_types import LANES, vector_type
 
 ELEMENTS = (*dtypes.INTEGERS, dtypes.float32, dtypes.float64)
 """What vectors consist of."""
-
-INLINE = "static inline __attribute__((always_inline))"
-"""Vectors are passed in registers only where there is no call."""
-
-
-def filled(template: str, dtype: DType, lanes: int, **words: str) -> str:
-    """A template for vectors of a type."""
-
-    def whole(kind: str, count: int) -> str:
-        return f"{kind}{dtype.bits}x{count}"
-
-    words |= {
-        "T": vector_type(dtype, lanes),
-        "E": VALUE_TYPE[dtype],
-        "I": whole("i", lanes),
-        "U": whole("u", lanes),
-        "M": f"i32x{lanes}",
-        "H": vector_type(dtype, lanes // 2),
-        "V": whole("u", lanes // 2),
-        "inline": INLINE,
-    }
-    return _WORD.sub(lambda m: m[1] + words.get(m[2], m[2]), template)
-
-
-_WORD = re.compile(r"\b((?:[a-z]\w*_)?)([A-Z]+|inline)(?=\b|_u\b)")
 
 _TYPES = {
     "T": "typedef E T __attribute__((vector_size(BYTES)));\n",
@@ -78,15 +49,40 @@ inline H high_T(T x) {
 #endif
 }
 """,
+    "stream_T": """\
+inline void stream_T(void *place, T x) {
+#if STREAMS
+    __asm__("vmovntps %1, %0" : "=m"(*(T_u *)place) : "v"(x));
+#else
+    *(T_u *)place = x;
+#endif
 }
+""",
+}
+
+# What was written past the caches is not in order with other stores until then.
+_FENCE = """\
+#if defined(__SSE2__)
+#define stream_fence() __builtin_ia32_sfence()
+#else
+#define stream_fence() ((void)0)
+#endif
+"""
 
 _FLOAT = {
     "all_T": "inline T all_T(E x) {\n    return x - (T){};\n}\n",
-    # NaN if either is. With a running maximum as y, the chain is short.
+    # The loop is one instruction, which gives y if either is NaN.
     "max_T": """\
 inline T max_T(T x, T y) {
-    I m = (x > y) | (x != x);
+    for (int k = 0; k < COUNT; k++) y[k] = x[k] > y[k] ? x[k] : y[k];
+    I m = x != x;
     return (T)((m & (I)x) | (~m & (I)y));
+}
+""",
+    "sqrt_T": """\
+inline T sqrt_T(T x) {
+    for (int k = 0; k < COUNT; k++) x[k] = SQRT(x[k]);
+    return x;
 }
 """,
     "keep_T": """\
@@ -126,25 +122,30 @@ _ACROSS = {
 _PAIR = {
     "sum_T": "inline E sum_T(T x) {\n    return (E)((W)x[0] + (W)x[1]);\n}\n",
     "product_T": "inline E product_T(T x) {\n    return (E)((W)x[0] * (W)x[1]);\n}\n",
-    "largest_T": "inline E largest_T(T x) {\n    return max_NAME(x[0], x[1]);\n}\n",
+    "largest_T": "inline E largest_T(T x) {\n    return max_E(x[0], x[1]);\n}\n",
 }
 
 
-def _of_type(dtype: DType, lanes: int) -> Iterator[tuple[str, str]]:
+def _functions(dtype: DType, lanes: int) -> Mapping[str, str]:
+    of_kind = _FLOAT if dtype.is_float else _INTEGER
+    return _VECTOR | of_kind | (_ACROSS if lanes > 2 else _PAIR)
+
+
+def _of_type(dtype: DType, lanes: int, templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     size = dtype.bits // 8
-    templates = _TYPES | _VECTOR | (_FLOAT if dtype.is_float else _INTEGER)
-    templates |= _ACROSS if lanes > 2 else _PAIR
-    words = {
+    words = words_of(dtype, lanes) | {
         "BYTES": str(size * lanes),
         "SIZE": str(size),
+        "COUNT": str(lanes),
+        "SQRT": "__builtin_sqrt" + "f" * (dtype.bits == 32),
         "LOW": ", ".join(map(str, range(lanes // 2))),
         "HIGH": ", ".join(map(str, range(lanes // 2, lanes))),
         "HOLD": f"hold{size * lanes}",
+        "STREAMS": _STREAMS.get(size * lanes, "0"),
         "W": VALUE_TYPE[dtype] if dtype.is_float else f"uint{max(dtype.bits, 32)}_t",
-        "NAME": SHORT[dtype],
     }
     for name, template in templates.items():
-        yield filled(name, dtype, lanes), filled(template, dtype, lanes, **words)
+        yield filled(name, words), filled(template, words)
 
 
 def _numbers(lanes: int) -> tuple[str, str]:
@@ -160,7 +161,7 @@ def _truncate(dtype: DType, source: DType, lanes: int) -> tuple[str, str]:
     wide = dtypes.int32 if dtype.bits < 32 else wide
     suffix = "" if source is dtypes.float64 else "f"
     low = f">= -0x1p{wide.bits - 1}" if wide.kind == "int" else "> -1.0"
-    words = {
+    words = words_of(source, lanes) | {
         "LOW": f"{low}{suffix}",
         "HIGH": f"0x1p{wide.bits - (wide.kind == 'int')}{suffix}",
         "WIDE": vector_type(wide, lanes),
@@ -176,7 +177,7 @@ def _truncate(dtype: DType, source: DType, lanes: int) -> tuple[str, str]:
 }
 """
     )
-    return name, filled(template, source, lanes, **words)
+    return name, filled(template, words)
 
 
 def _register(size: int, machine: str) -> Iterator[tuple[str, str]]:
@@ -193,11 +194,17 @@ def _register(size: int, machine: str) -> Iterator[tuple[str, str]]:
         )
 
 
+_STREAMS = {32: "defined(__AVX__)", 64: "defined(__AVX512F__)"}
+"""Bytes of the vectors that a machine can write past the caches."""
+
 _REGISTERS = {8: "", 16: "__SSE2__", 32: "__AVX__", 64: "__AVX512F__", 128: "", 256: "", 512: ""}
 
 VECTOR_PRELUDE: Mapping[str, str] = {
     **dict(pair for size, machine in _REGISTERS.items() for pair in _register(size, machine)),
-    **dict(pair for n in LANES for dtype in ELEMENTS for pair in _of_type(dtype, n)),
+    **dict(p for n in LANES for dtype in ELEMENTS for p in _of_type(dtype, n, _TYPES)),
+    **dict(
+        p for n in LANES for dtype in ELEMENTS for p in _of_type(dtype, n, _functions(dtype, n))
+    ),
     **dict(_numbers(n) for n in LANES),
     **dict(
         _truncate(dtype, source, n)
@@ -205,6 +212,8 @@ VECTOR_PRELUDE: Mapping[str, str] = {
         for dtype in dtypes.INTEGERS
         for source in (dtypes.float32, dtypes.float64)
     ),
+    **HALVES,
     **MATH,
+    "stream_fence": _FENCE,
 }
 """Name → definition. A definition may name earlier ones."""

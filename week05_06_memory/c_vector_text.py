@@ -37,6 +37,7 @@ from week05_06_memory.c_vector_types import (
     spread,
     vector_type,
 )
+from week05_06_memory.ops import SQRT
 
 VectorRule = Callable[[UOp, Terms], Term | None]
 
@@ -183,6 +184,11 @@ def _reciprocal(node: UOp, terms: Terms) -> Term:
     return rounded(node.dtype, infix("/", PRODUCT, literal(1.0, held(node)), *terms))
 
 
+def _square_root(node: UOp, terms: Terms) -> Term:
+    (x,) = terms
+    return rounded(node.dtype, call(f"sqrt_{vector_type(held(node), x.lanes)}", x))
+
+
 def _cast(node: UOp, terms: Terms) -> Term | None:
     (x,), dtype = terms, node.dtype
     (source,) = node.src
@@ -222,4 +228,5 @@ VECTOR_TEXT: Mapping[Op, VectorRule] = {
     week01.CMPNE: _compare("!=", EQUAL),
     week01.WHERE: _select,
     KEEP: _keep,
+    SQRT: _square_root,
 }

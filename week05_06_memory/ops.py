@@ -1,11 +1,13 @@
-"""What weeks 5 and 6 add to the ops: nothing that a file may hold, and one internal op.
+"""What weeks 5 and 6 add to the ops: nothing that a file may hold, and two internal ops.
 
-STREAM marks a place that is written past the caches: `STORE(STREAM(p), v)`.
+STREAM marks a place that is written past the caches: `STORE(STREAM(p), v)`. SQRT is √x, rounded
+once, which machines compute faster than 2^(½·log₂ x).
 """
 
 from __future__ import annotations
 
 from week01_uops.node import Op, Type, UOp
+from week01_uops.signatures import floating, unary
 from week02_render.ops import RANGE, expect_place
 from week04_fusion import ops as week04
 
@@ -15,9 +17,10 @@ def _stream(src: tuple[UOp, ...], arg: None) -> Type:
 
 
 STREAM = Op("STREAM", 5, (1, 1), _stream, internal=True)
+SQRT = Op("SQRT", 5, (1, 1), unary(floating), internal=True)
 
 OPS = week04.OPS
-INTERNAL = week04.INTERNAL | {STREAM}
+INTERNAL = week04.INTERNAL | {STREAM, SQRT}
 
 
 def kind_of(item: UOp) -> str:
