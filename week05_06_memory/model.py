@@ -38,6 +38,11 @@ BESIDE = 0.1
 FAR = 4.0
 """Cycles of reaching another row of a matrix that the second cache does not hold."""
 
+STREAMS = 4
+"""Streams that keep a core's memory busy, and how much longer one takes alone."""
+
+ALONE = 1.3
+
 SCATTERED = 1.5
 """Cycles for each lane of a vector that is put together from, or taken apart to, memory."""
 
@@ -76,7 +81,7 @@ class Estimate:
     Attributes:
         cycles: of the whole nest.
         inner: of one iteration of its innermost loop.
-        arithmetic, loads, chain: the three that the slowest of decides.
+        arithmetic, loads, chain, memory: the slowest of them decides.
         registers: that one iteration needs.
     """
 
@@ -85,12 +90,18 @@ class Estimate:
     arithmetic: float
     loads: float
     chain: float
+    memory: float
     registers: int
 
     @property
     def limit(self) -> str:
         """What the innermost loop waits for."""
-        parts = {"arithmetic": self.arithmetic, "loads": self.loads, "latency": self.chain}
+        parts = {
+            "arithmetic": self.arithmetic,
+            "loads": self.loads,
+            "latency": self.chain,
+            "memory": self.memory,
+        }
         return max(parts, key=lambda name: parts[name])
 
 
@@ -109,17 +120,38 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     repeated = [a for a in inner if _repeats(a, summed)]
     loads = sum(_load_cost(a, tile, nest) for a in repeated)
     chain = LATENCY * chains if nest.sums else 0.0
-    cycles = max(arithmetic / UNITS, loads / PORTS, chain) + BESIDE * loads + 1.0
+    memory = _memory(repeated, tile, nest, machine)
+    cycles = max(arithmetic / UNITS, loads / PORTS, chain, memory) + BESIDE * loads + 1.0
     cycles += FAR * sum(_is_far(a, tile, nest, machine) for a in repeated)
     turns = math.prod(tile.trips(r) for r in summed)
     tiles = math.prod(tile.trips(r) for r in nest.results)
     once = _once(nest, tile)
-    return Estimate(tiles * (turns * cycles + once), cycles, arithmetic, loads, chain, registers)
+    total = tiles * (turns * cycles + once)
+    return Estimate(total, cycles, arithmetic, loads, chain, memory, registers)
 
 
 def _repeats(access: Access, summed: tuple[UOp, ...]) -> bool:
     """Whether an access is done in each iteration of the sums."""
     return not summed or not access.depends.isdisjoint(summed)
+
+
+def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) -> float:
+    """Cycles for what comes from memory and is used once.
+
+    One stream of neighbouring lines does not keep a core's memory busy; some do.
+    """
+    per_byte = machine.balance / (2 * machine.vector_bytes / 4)
+    total = 0.0
+    for access in accesses:
+        large = access.storage.size * access.bytes > machine.l2
+        if large and reuse(access, tile, nest) == 1:
+            streams = math.prod(
+                n for r, n in tile.copies.items() if abs(access.stride(r) or 0) > tile.lanes * 16
+            )
+            slow = 1.0 if streams >= STREAMS else ALONE
+            elements = tile.copies_of(access.depends) * tile.lanes
+            total += slow * elements * access.bytes * per_byte
+    return total
 
 
 def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:

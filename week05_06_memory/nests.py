@@ -84,8 +84,5 @@ def less(a: UOp, b: UOp) -> UOp:
 
 
 def joined(effects: list[UOp]) -> UOp:
-    """The effects one after the other, as one effect."""
-    first, *others = effects
-    for effect in others:
-        first = make(AFTER, (effect, first))
-    return first
+    """Effects that do not need one another, as one effect; carried out in this order."""
+    return effects[0] if len(effects) == 1 else make(AFTER, tuple(effects))

@@ -174,7 +174,9 @@ class Planner:
             self._reorder([*loops[:at], *inner, *loops[at:]], "tiles outside, their parts inside")
         for total in nest.sums:
             outer = [parts[r].tiles for r in total.src[1:]]
-            inner = [n for r in total.src[1:] for n in parts[r].inner]
+            vectors = [parts[r].vector for r in total.src[1:]]
+            unrolled = [parts[r].unrolled for r in total.src[1:]]
+            inner = [n for n in (*vectors, *unrolled) if n is not None]
             if inner:
                 rest = [n for n in outer if n is not None]
                 self._reorder([*inner, *rest], "an accumulator for each part of a tile")
