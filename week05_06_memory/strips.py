@@ -164,7 +164,7 @@ class _Join:
         loops = tuple([r for r in later.src[1:] if r in apart])
         if not loops:
             raise _Refusal("no loop is shared: its reader wants all of it at once")
-        if later.src[1 : 1 + len(loops)] != loops and not _is_order_free(later):
+        if later.src[1 : 1 + len(loops)] != loops and not is_order_free(later):
             raise _Refusal("the loops of its reader have to stay in order")
         join = cls(later, loads, earlier.src[0].src[1], axes, shared, loops)
         if any(len(open_ranges(load.src[0].src[1 + a])) > 1 for load in loads for a in join.rest):
@@ -262,7 +262,7 @@ def _apart(indices: Mapping[int, UOp], shape: tuple[int, ...]) -> frozenset[UOp]
     return frozenset(form.terms)
 
 
-def _is_order_free(body: UOp) -> bool:
+def is_order_free(body: UOp) -> bool:
     """Whether the iterations of a body's loops may be carried out in any order.
 
     They may if each stores elements of its own, and none loads what another stores.
