@@ -2,16 +2,71 @@
 
 from __future__ import annotations
 
-from week01_uops.passes import Dialect
+from dataclasses import replace
+
+from week01_uops.calls import substitute
+from week01_uops.node import UOp, make
+from week01_uops.passes import Dialect, Pass, on_kernels
 from week01_uops.reference import Reference
-from week02_render.ops import LINEAR
-from week02_render.render import render_c
+from week01_uops.rewrite import Trace
+from week02_render.compiler import indices
+from week02_render.ops import ALLOC, LINEAR
+from week03_loops import compiler as week03
 from week04_fusion import compiler as week04
+from week04_fusion.ops import STAGE
+from week04_fusion.stage import store_stages
+from week05_06_memory.absorb import absorb
+from week05_06_memory.bounds import bound_masks
+from week05_06_memory.c_vector import render_vector_c
+from week05_06_memory.expand import accumulate
+from week05_06_memory.machine import detect
+from week05_06_memory.onehot import ONE_HOT
 from week05_06_memory.ops import INTERNAL, OPS
+from week05_06_memory.scatter import scatter
+from week05_06_memory.scheduling import scheduled, unrolled
+from week05_06_memory.share import share
+from week05_06_memory.strips import hold_strips
 
 DIALECT = Dialect("week05_06", OPS)
 TENSOR = Dialect("week05_06 tensor level", (OPS | INTERNAL) - {LINEAR})
+LOOP = week03.LOOP | {STAGE}
 
-COMPILER = week04.COMPILER.extend("week05_06", DIALECT, {week04.TENSOR: TENSOR})
+RULES_OF_LOOPS = week03.RULES_OF_LOOPS + ONE_HOT
+ABSORB = Pass(
+    "absorb", "loop", absorb(RULES_OF_LOOPS), LOOP, "make one-hot sums loads, with their masks"
+)
+SCATTER = Pass("scatter", "loop", scatter, LOOP, "make one-hot sums over results scatter loops")
+STRIPS = Pass(
+    "strips", "loop", hold_strips(detect()), LOOP, "take kernels into their readers, row by row"
+)
+SHARE = Pass("share", "loop", share(detect()), LOOP, "compute once what two nests have in common")
+BOUNDS = Pass("bounds", "loop", on_kernels(bound_masks), LOOP, "end loops where a mask begins")
+TIDY = replace(indices(RULES_OF_LOOPS, LOOP), name="tidy")
 
-REFERENCE = Reference(COMPILER, {"c": render_c})
+
+def _local_stages(body: UOp, trace: Trace) -> UOp:
+    stored = store_stages(body, trace)
+    allocs = [n for n in stored.toposort() if n.op is ALLOC and n.arg.addrspace is None]
+    return substitute(
+        stored, {n: make(ALLOC, (), replace(n.arg, addrspace="LOCAL")) for n in allocs}
+    )
+
+
+STAGES = Pass(
+    "stages", "loop", on_kernels(_local_stages), LOOP, "make each STAGE of a kernel local storage"
+)
+
+SCHEDULE = Pass("schedule", "tile", scheduled(detect()), LOOP, "arrange each kernel's loops")
+UNROLL = Pass("unroll", "kernel", on_kernels(unrolled), LOOP, "copy what is unrolled")
+ACCUMULATE = replace(week03.ACCUMULATE, run=on_kernels(accumulate))
+
+COMPILER = (
+    week04.COMPILER.extend("week05_06", DIALECT, {week04.TENSOR: TENSOR, week03.LOOP: LOOP})
+    .insert(ABSORB, SCATTER, after="loops")
+    .replace_pass("indices")
+    .insert(indices(RULES_OF_LOOPS, LOOP), STRIPS, SHARE, BOUNDS, after="merge")
+    .insert(TIDY, STAGES, SCHEDULE, UNROLL, after="plan")
+    .replace_pass("accumulate", ACCUMULATE)
+)
+
+REFERENCE = Reference(COMPILER, {"c": render_vector_c})
