@@ -111,7 +111,8 @@ def _packing(access: Access, nest: Nest, tile: Tile, around: Sequence[UOp], reas
     within = frozenset(alone) if not again else frozenset()
     inner = [r for r in access.depends if r not in around]
     elements = math.prod(tile.extent(r) if r in within else r.arg.size for r in inner)
-    last = next((a for a, axis in enumerate(axes) if tile.vector in axis), len(axes) - 1)
+    moving = [a for a, axis in enumerate(axes) if tile.vector in axis]
+    last = moving[-1] if moving else len(axes) - 1
     layout = (*[a for a in range(len(axes)) if a != last], last)
     return Packing(access, within, min(elements, access.storage.size * 2), layout, reason)
 

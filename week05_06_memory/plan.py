@@ -28,6 +28,10 @@ ROWS_AT_ONCE = 8
 """Rows that are added, in one pass over them, to sums that stay in the cache."""
 
 
+SHORT = 16
+"""Iterations of the innermost loops of a sum that are copied."""
+
+
 @dataclass(frozen=True)
 class Planned:
     """A step, and why it was chosen."""
@@ -135,6 +139,7 @@ class Planner:
         for packing in order.packings:
             self._pack(packing, order, parts, around)
         self._set_kinds(nest, parts)
+        self._unroll_short_sums(nest, parts)
         if _worth_streaming(nest, self.machine):
             self._do(Stream(), "the results are larger than the caches")
 
@@ -208,6 +213,15 @@ class Planner:
                 self._do(Kind(part.unrolled, "unroll"), why)
             if part.vector is not None:
                 self._do(Kind(part.vector, "vector"), "elements lie next to each other")
+
+    def _unroll_short_sums(self, nest: Nest, parts: dict[UOp, Parts]) -> None:
+        """The innermost loops of a sum as copies, where they are short and not the only ones."""
+        copies = 1
+        for item in reversed(nest.summed[1:]):
+            copies *= max(item.arg.size, 1)
+            if copies > SHORT or parts[item].inner or item.src:
+                break
+            self._do(Kind(item.arg.id, "unroll"), f"{item.arg.size} iterations are no loop")
 
     # Sums that stay in the cache --------------------------------------------------------------
 

@@ -12,12 +12,13 @@ temporary holds the value beside it, as a padded copy of an image holds its zero
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from week01_uops.calls import substitute
-from week01_uops.linear import Linear, bounds, build, linear
-from week01_uops.node import UOp, make, toposort
-from week01_uops.ops import PARAM
+from week01_uops.linear import ZERO, Linear, bounds, build, linear
+from week01_uops.node import Shape, UOp, make, toposort
+from week01_uops.ops import FLOORDIV, FLOORMOD, PARAM
 from week02_render.ops import (
     AFTER,
     ALLOC,
@@ -32,6 +33,7 @@ from week02_render.ops import (
     storage_of,
 )
 from week02_render.reads import free_slots
+from week05_06_memory.flat import put_together
 from week05_06_memory.nests import ScheduleError, find_range, fresh_numbers, number, plus
 
 
@@ -104,29 +106,33 @@ def _around(body: UOp, at: int) -> frozenset[UOp]:
 class _Window:
     """The part of a place that a load reads while the outer loops stand still.
 
+    Axes whose indices are the quotient and remainder of one number are one axis here, under the
+    number of the last of them.
+
     Attributes:
         place: the storage (behind AFTER).
+        sizes: axis → the sizes of the axes that it stands for.
         outer: axis → the part of its index that the outer loops decide.
         inner: axis → the rest, for the axes that have one.
     """
 
     place: UOp
+    sizes: dict[int, tuple[int, ...]]
     outer: dict[int, Linear]
     inner: dict[int, Linear]
 
     @staticmethod
     def of(load: UOp, around: frozenset[UOp]) -> _Window:
         place, *indices = load.src[0].src
-        outer: dict[int, Linear] = {}
-        inner: dict[int, Linear] = {}
-        for axis, at in enumerate(indices):
-            form = linear(at)
+        found = _Window(place, {}, {}, {})
+        for axis, sizes, form in _joint_axes(place.shape, [linear(at) for at in indices]):
             far = {t: c for t, c in form.terms.items() if open_ranges(t) <= around}
             near = {t: c for t, c in form.terms.items() if t not in far}
-            outer[axis] = Linear(far, form.constant)
+            found.sizes[axis] = sizes
+            found.outer[axis] = Linear(far, form.constant)
             if near:
-                inner[axis] = Linear(near, 0)
-        return _Window(place, outer, inner)
+                found.inner[axis] = Linear(near, 0)
+        return found
 
     def size(self, axis: int) -> int:
         low, high = bounds(self.inner[axis])
@@ -142,12 +148,12 @@ class _Window:
 
     def filled(self, load: UOp, counters: dict[int, UOp]) -> UOp:
         """The load at the temporary's own indices."""
-        indices = []
+        indices: list[UOp] = []
         for axis, far in self.outer.items():
             at = build(far, number(0))
             if axis in counters:
                 at = plus(plus(at, counters[axis]), number(self.low(axis)))
-            indices.append(at)
+            indices += _apart(at, self.sizes[axis])
         place = make(INDEX, (self.place, *indices))
         rest = [self._expressed(gate, counters) for gate in load.src[1:]]
         return make(LOAD, (place, *rest))
@@ -179,6 +185,31 @@ class _Window:
         if inner & form.terms.keys():
             raise ScheduleError(f"expected a gate over the indices of the load, got {item!r}")
         return build(form, item)
+
+
+def _joint_axes(shape: Shape, forms: list[Linear]) -> Iterator[tuple[int, tuple[int, ...], Linear]]:
+    """Each axis, or neighbours as one: its last number, their sizes, the form of the index."""
+    sizes: tuple[int, ...] = ()
+    whole = ZERO
+    for axis, (size, form) in enumerate(zip(shape, forms, strict=True)):
+        joint = whole.times(size).plus(form)
+        if sizes and (together := put_together(joint)) != joint:
+            sizes, whole = (*sizes, size), together
+            continue
+        if sizes:
+            yield axis - 1, sizes, whole
+        sizes, whole = (size,), form
+    if sizes:
+        yield len(shape) - 1, sizes, whole
+
+
+def _apart(at: UOp, sizes: tuple[int, ...]) -> list[UOp]:
+    """The indices of neighbouring axes from their joint one."""
+    indices: list[UOp] = []
+    for size in reversed(sizes[1:]):
+        indices.insert(0, make(FLOORMOD, (at, number(size))))
+        at = make(FLOORDIV, (at, number(size)))
+    return [at, *indices]
 
 
 def widen(body: UOp, name: int) -> UOp:
