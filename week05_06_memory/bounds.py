@@ -21,7 +21,7 @@ from week01_uops.rewrite import Trace, rewrite
 from week01_uops.simplify import SIMPLIFY
 from week02_render.ops import INDEX, RANGE, loop, open_ranges
 from week03_loops.ops import REDUCE, identity
-from week05_06_memory.masks import BOUNDED, at_least_one, cuts, is_staged, uppers
+from week05_06_memory.masks import BOUNDED, at_least_one, closes, cuts, is_staged, least, uppers
 from week05_06_memory.nests import fresh_numbers
 
 RULES = SIMPLIFY + BOUNDED
@@ -51,7 +51,7 @@ def _bound_reductions(body: UOp) -> UOp | None:
     for node in body.toposort():
         if node.op is REDUCE:
             neutral = identity(node.arg.op, node.dtype)
-            for item in node.src[1:]:
+            for item in _free(node):
                 for cut in cuts(node.src[0], item, open_ranges(node)):
                     if cut.constant == neutral and not _is_below(item, cut.edge):
                         ended[item, cut.edge].append(node)
@@ -59,6 +59,11 @@ def _bound_reductions(body: UOp) -> UOp | None:
         return None
     (item, edge), nodes = next(iter(ended.items()))
     return _replaced(body, nodes, {item: _bounded(item, edge, body)})
+
+
+def _free(node: UOp) -> list[UOp]:
+    """The ranges that a node alone closes, and nothing inside it."""
+    return [item for item in node.src[1:] if not closes(node.src[0], item)]
 
 
 def _is_below(index: UOp, edge: UOp) -> bool:
@@ -70,7 +75,7 @@ def _is_below(index: UOp, edge: UOp) -> bool:
 def _bounded(item: UOp, edge: UOp, body: UOp) -> UOp:
     """A new RANGE that ends at the edge too."""
     for old in item.src:
-        edge = make(WHERE, (make(CMPLT, (old, edge)), old, edge))
+        edge = least(old, edge)
     return loop(next(fresh_numbers(body)), item.arg.size, edge, item.arg.kind)
 
 
@@ -101,8 +106,9 @@ def _stages(body: UOp) -> Iterator[tuple[UOp, list[UOp]]]:
 def _bound_stage(body: UOp) -> UOp | None:
     """A STAGE of which all that is read lies below an edge."""
     for held, loads in _stages(body):
-        for axis, item in enumerate(held.src[1:]):
-            indices = [load.src[0].src[1 + axis] for load in loads]
+        for item in _free(held):
+            axis = held.src.index(item)
+            indices = [load.src[0].src[axis] for load in loads]
             edges = {e for i in indices if i.op is RANGE for u in uppers(i) for e in _implied(u)}
             for edge in sorted(edges, key=lambda e: len(e.toposort())):
                 known = open_ranges(edge) <= open_ranges(held)
@@ -118,7 +124,8 @@ def _implied(edge: UOp) -> tuple[UOp, UOp]:
 def _select(body: UOp) -> UOp | None:
     """A STAGE that is constant from an edge on; who reads beyond it takes the constant."""
     for held, loads in _stages(body):
-        for axis, item in enumerate(held.src[1:], 1):
+        for item in _free(held):
+            axis = held.src.index(item)
             for cut in cuts(held.src[0], item, open_ranges(held)):
                 if cut.certain and not _is_below(item, cut.edge):
                     nothing = const(cut.constant, held.dtype)

@@ -35,11 +35,23 @@ def uppers(item: UOp) -> set[UOp]:
     stack = list(item.src)
     while stack:
         node = stack.pop()
-        if node.op is WHERE and node.src[0].op is CMPLT and node.src[0].src == node.src[1:]:
+        if _is_least(node):
             stack += node.src[1:]
         else:
             found.add(node)
     return found
+
+
+def least(a: UOp, b: UOp) -> UOp:
+    """min(a, b)."""
+    return make(WHERE, (make(CMPLT, (a, b)), a, b))
+
+
+def _is_least(node: UOp) -> bool:
+    if node.op is not WHERE:
+        return False
+    less = make(CMPLT, node.src[1:])
+    return node.src[0] in (less, rewrite(less, SIMPLIFY))
 
 
 def _decided_by_bound(a: UOp, b: UOp) -> UOp | None:
@@ -128,6 +140,8 @@ class Cut(NamedTuple):
 def cuts(value: UOp, item: UOp, known: frozenset[UOp]) -> Iterator[Cut]:
     """Where a value's masks make it constant along a RANGE; the edges depend on known ranges."""
     whole = unstaged(value, item)
+    if closes(whole, item):
+        return
     for condition in whole.toposort():
         if condition.op is CMPLT and item in open_ranges(condition):
             found = bounds_of(condition, item) or Bounds([], [], [])
@@ -155,13 +169,26 @@ def unstaged(value: UOp, item: UOp) -> UOp:
 
     LOAD(INDEX(STAGE(v, s), e(r)))   →   v[s := e(r)]
     """
-    while loads := [n for n in _outside_stages(value) if is_staged(n) and item in open_ranges(n)]:
+    while loads := [n for n in _outside_stages(value) if _is_open(n, item)]:
         value = substitute(value, {node: _element(node) for node in loads})
     return value
 
 
 def _outside_stages(value: UOp) -> list[UOp]:
     return toposort((value,), lambda n: () if n.op is STAGE else n.src)
+
+
+def _is_open(node: UOp, item: UOp) -> bool:
+    """Whether the node loads, at a place that depends on a RANGE, what can be put in its place."""
+    if not is_staged(node) or item not in open_ranges(node):
+        return False
+    places, held = node.src[0].src[1:], node.src[0].src[0].src[0]
+    return not any(closes(held, r) for place in places for r in open_ranges(place))
+
+
+def closes(value: UOp, item: UOp) -> bool:
+    """Whether a RANGE that is open outside of a value is closed inside it too, as another."""
+    return any(n.op.closes and item in n.src[1:] for n in value.toposort())
 
 
 def is_staged(node: UOp) -> bool:
