@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from week01_uops.dtypes import bool_
+from week01_uops.errors import CompilerError
 from week01_uops.node import Op, UOp
 from week01_uops.ops import ADD, MAX, MUL
 from week02_render.access import in_registers
@@ -42,7 +43,7 @@ def _at_once(e: Element) -> Term | None:
     found = e.read_wide() if e.lanes > 1 else e.read(0)
     gate = e.gate
     if gate and gate.lanes > 1:
-        if e.kernel.checked or not e.is_inside:
+        if not e.is_inside:
             return None
         lanes, kind = gate.lanes, vector_type(held(e.node), gate.lanes)
         return call(f"select_{kind}", gate, *_alike(e, found, lanes))
@@ -97,7 +98,7 @@ def _store(kernel: VectorKernel, node: UOp) -> None:
         raise no_place(kernel.name, node)
     if lanes_in((Term("", ATOM, e.lanes), e.gate or value)) == 1:
         _assign(e, e.text(0), e.packed(value))
-    elif not e.is_wide or (e.gate and e.gate.lanes > 1 and e.private == 1):
+    elif not e.is_wide or (e.gate and e.gate.lanes > 1 and not e.is_private):
         _store_by_lanes(e, value)
     else:
         _store_at_once(e, value)
@@ -111,7 +112,8 @@ def _assign(e: Element, place: str, value: str) -> None:
 
 def _store_at_once(e: Element, value: Term) -> None:
     kernel = e.kernel
-    x = e.packed_wide(spread(computed(e.node.src[1]), value, e.lanes))
+    node = computed(e.node.src[1])
+    x = e.packed_wide(node, spread(node, value, e.lanes))
     if e.gate and e.gate.lanes > 1:  # a variable of the lanes' own
         kind = vector_type(held(e.where.storage), e.lanes)
         old = Term(e.wide(), ATOM)
@@ -164,6 +166,10 @@ def _open(kernel: VectorKernel, node: UOp) -> None:
     """A loop, or nothing: lanes need none."""
     if is_vector(node):
         kernel.enter(node)
+    elif any(kernel.term(computed(bound)).lanes > 1 for bound in node.src):
+        raise CompilerError(
+            f"{kernel.name}: expected a bound that is the same for all lanes, got {node.src[0]!r}"
+        )
     else:
         STATEMENTS[RANGE](kernel, node)
 

@@ -69,22 +69,24 @@ class Element:
         """The dtype of the storage."""
         return self.where.storage.dtype
 
-    @cached_property
-    def private(self) -> int:
-        """The lanes of its storage; 1 if they share it."""
-        return self.kernel.private.get(self.where.storage, 1)
-
-    @cached_property
-    def step(self) -> int | None:
-        """By how many elements it moves from lane to lane; None if that differs."""
-        if any(self._term(t).lanes > 1 for t in self.flat.terms if not is_vector(t)):
-            return None
-        return sum(c for t, c in self.flat.terms.items() if is_vector(t))
+    @property
+    def is_private(self) -> bool:
+        """Whether it is a variable of which every lane has its own."""
+        return self.where.storage in self.kernel.private
 
     @cached_property
     def lanes(self) -> int:
         """In how many lanes it may be another one; 1 if it is the same in all."""
-        return lanes_in((Term("", ATOM, self.private), *map(self._term, self.flat.terms)))
+        own = Term("", ATOM, self.kernel.private.get(self.where.storage, 1))
+        return lanes_in((own, *map(self._term, self.flat.terms)))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether all lanes are read or written at once: they are consecutive."""
+        if self.is_private:
+            return True
+        moving = {t: c for t, c in self.flat.terms.items() if self._term(t).lanes > 1}
+        return not self.kernel.checked and list(moving.values()) == [1] and is_vector(*moving)
 
     @cached_property
     def is_inside(self) -> bool:
@@ -117,22 +119,19 @@ class Element:
     def text(self, lane: Lane) -> str:
         """The element of one lane, to be read or assigned to."""
         name = self.kernel.names[self.where.storage]
-        whole = name if self.where.is_variable else f"{name}[{self.offset(self.flat, lane)}]"
-        return whole if self.private == 1 else f"{whole}[{lane}]"
+        if self.is_private:
+            return f"{name}[{lane}]"
+        return name if self.where.is_variable else f"{name}[{self.offset(self.flat, lane)}]"
 
     def read(self, lane: Lane) -> Term:
         """The value of one lane."""
         text = self.text(lane)
-        if self.private > 1:
-            return Term(f"-{text}", UNARY) if self.dtype is bool_ else Term(text, ATOM)
         if self._is_packed:
             return Term(f"load_{SHORT[self.dtype]}({text})", ATOM)
         return Term(text, ATOM)
 
     def packed(self, value: Term) -> str:
         """A scalar as an element of memory."""
-        if self.private > 1:
-            return f"-{at(UNARY, value)}" if self.dtype is bool_ else value.text
         return f"store_{SHORT[self.dtype]}({value.text})" if self._is_packed else value.text
 
     @property
@@ -140,59 +139,48 @@ class Element:
         return self.dtype in HALVES and not in_registers(self.where.storage)
 
     @property
-    def is_wide(self) -> bool:
-        """Whether all lanes are read or written at once."""
-        if self.kernel.checked and self.axes:
-            return False
-        return self.step == (0 if self.private > 1 else 1)
-
-    @property
     def memory(self) -> DType:
         """The element type of the vectors that are read and written."""
         return in_memory(self.dtype, in_registers(self.where.storage))
-
-    def wide(self, const: str = "") -> str:
-        """All lanes, to be read or assigned to."""
-        name = self.kernel.names[self.where.storage]
-        if self.private > 1:
-            return name if self.where.is_variable else f"{name}[{self.offset(self.flat, 0)}]"
-        kind = vector_type(self.memory, self.lanes)
-        return f"*({const}{kind}_u *){self.address}"
 
     @property
     def address(self) -> str:
         """The address of the first lane."""
         return f"&{self.text(0)}"
 
-    @property
-    def is_aligned(self) -> bool:
-        """Whether the offset is a multiple of the lanes; all storage is aligned."""
-        rest = [c for t, c in self.flat.terms.items() if not is_vector(t)]
-        return all(c % self.lanes == 0 for c in (*rest, self.flat.constant))
+    def wide(self, const: str = "") -> str:
+        """All lanes, to be read or assigned to."""
+        if self.is_private:
+            return self.kernel.names[self.where.storage]
+        return f"*({const}{vector_type(self.memory, self.lanes)}_u *){self.address}"
 
     def read_wide(self) -> Term:
         """The value of all lanes."""
-        lanes, level = self.lanes, ATOM if self.private > 1 else UNARY
-        x = Term(self.wide("const "), level, lanes)
-        if self.private > 1:
-            return converted(x, held(self.where.storage), held(self.node))
+        lanes = self.lanes
+        x = Term(self.wide("const "), ATOM if self.is_private else UNARY, lanes)
+        if self.is_private:
+            return x
         if self.dtype is bool_:
-            mask = converted(x, self.memory, held(self.node))
-            return Term(f"-{mask.text}", UNARY, lanes)
+            return Term(f"-{converted(x, self.memory, held(self.node)).text}", UNARY, lanes)
         if self._is_packed:
             return call(f"load_{SHORT[self.dtype]}x{lanes}", x)
         return converted(x, self.memory, held(self.node))
 
-    def packed_wide(self, x: Term) -> Term:
-        """A vector of held elements as one in memory."""
-        value = computed(self.node.src[1])
-        if self.private > 1:
+    def packed_wide(self, value: UOp, x: Term) -> Term:
+        """A vector of a value's elements as one in memory, or in the variable."""
+        if self.is_private:
             return converted(x, held(value), held(self.where.storage))
         if self.dtype is bool_:
             return converted(Term(f"-{at(UNARY, x)}", UNARY, x.lanes), held(value), self.memory)
         if self._is_packed:
             return call(f"store_{SHORT[self.dtype]}x{x.lanes}", x)
         return converted(x, held(value), self.memory)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether the offset is a multiple of the lanes; all storage is aligned."""
+        rest = [c for t, c in self.flat.terms.items() if not is_vector(t)]
+        return all(c % self.lanes == 0 for c in (*rest, self.flat.constant))
 
     def conditions(self, lane: Lane) -> str:
         """When one lane is accessed: its gate, and in a checked build its bounds."""

@@ -70,9 +70,8 @@ inline T log2_T(T x) {
     p = 0x1.99a476p-3f + f * p;
     p = -0x1.000006p-2f + f * p;
     p = 0x1.555548p-2f + f * p;
-    T z = f * f;
-    p = f * z * p - 0.5f * z;
-    T y = p * 0x1.c551d8p-2f + f * 0x1.c551d8p-2f + p + f + e;
+    p = f * f * (f * p - 0.5f);
+    T y = (p + f) * 0x1.c551d8p-2f + p + f + e;
     y = select_T(x == __builtin_inff(), x, y);
     T pole = select_T(x == 0.0f, -__builtin_inff() - (T){0}, __builtin_nanf("") - (T){0});
     return select_T(x > 0.0f, y, pole);
