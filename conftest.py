@@ -1,3 +1,3 @@
-"""Every test run can judge a compiler: the grader's plugin gives the fixture `judge`."""
+"""Every test run can judge a compiler: the grader's plugins give `judge` and `contest`."""
 
-pytest_plugins = ["grader.plugin"]
+pytest_plugins = ["grader.plugin", "grader.bench.fixtures"]

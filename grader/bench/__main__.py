@@ -92,10 +92,8 @@ def main(
         except KeyError as error:
             raise click.UsageError(error.args[0]) from None
         found = compare.Comparison(suite, threads, against)
-        found.measure(cases, Plan(rounds, budget), console)
+        found.measure(cases, Plan(rounds, budget), console, json_file)
         found.show(console)
-        if json_file is not None:
-            found.write(json_file)
         if plot is not None:
             try:
                 drawn = draw(found.rows, suite, detect(), plot)

@@ -52,8 +52,10 @@ class Comparison:
         """The JSON."""
         path.write_text(json.dumps(self.json(), indent=1) + "\n", encoding="utf-8")
 
-    def measure(self, cases: Sequence[str], plan: Plan, console: Console) -> None:
-        """Measure all, and show progress."""
+    def measure(
+        self, cases: Sequence[str], plan: Plan, console: Console, path: Path | None = None
+    ) -> None:
+        """Measure all, show progress, and write the JSON after every row."""
         job = Job(self.suite, tuple(cases), tuple(self.against), plan)
         with table.progress(console) as bar:
             task = bar.add_task("", total=len(cases) * len(self.threads))
@@ -64,6 +66,8 @@ class Comparison:
                         continue
                     self.rows.append(event)
                     bar.advance(task)
+                    if path is not None:
+                        self.write(path)
                     if not console.is_terminal:
                         console.print(table.line(event), soft_wrap=True)
 
@@ -71,6 +75,7 @@ class Comparison:
         """Tables and remarks."""
         for count in self.threads:
             console.print(table.table(self.of(count), self.against))
+            console.print(table.standing(self.of(count)), markup=False, soft_wrap=True)
         growth = table.growth(self.rows) if self.suite == "scaling" else []
         for remark in [*growth, *table.remarks(self.rows)]:
             console.print(remark, markup=False, highlight=False, soft_wrap=True)

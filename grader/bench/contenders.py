@@ -218,8 +218,8 @@ LIBRARIES: Mapping[str, Callable[[Workload, list[Array]], Contender]] = {
 
 
 def threads() -> int:
-    """How many this process was given."""
-    return int(os.environ.get("OMP_NUM_THREADS") or 1)
+    """How many this process was given; else as many as there are cores."""
+    return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
 
 
 def environment(count: int) -> dict[str, str]:

@@ -140,7 +140,7 @@ def _convolve(x: Array, w: Array, stride: int, padding: int, groups: int) -> Arr
             tap = x[:, :, :, rows, columns][:, :, :, :height, :width]
             flat = tap.reshape(*tap.shape[:3], height * width)
             y += (w[..., i, j] @ flat).reshape(y.shape)
-    return y.reshape(images, -1, height, width)
+    return y.reshape(images, groups * w.shape[1], height, width)
 
 
 def attention(
@@ -171,7 +171,7 @@ def attention(
         return module.nn.dot_product_attention(q, k, v, is_causal=causal).swapaxes(1, 2)
 
     def numpy(module: Any, out: Any, q: Any, k: Any, v: Any) -> Any:  # noqa: ANN401
-        grouped = q.reshape(batch, keys[1], -1, length, width)
+        grouped = q.reshape(batch, keys[1], heads // keys[1], length, width)
         scores = grouped @ k.swapaxes(-2, -1)[:, :, None]
         scores *= q.dtype.type(1 / math.sqrt(width))
         if causal:

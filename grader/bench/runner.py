@@ -20,6 +20,7 @@ from grader.bench.worker import Job
 from grader.weeks import ROOT
 from week05_06_memory.machine import Machine, detect
 
+WORKER = (sys.executable, "-m", "grader.bench.worker")
 STALLED = 300.0
 """Seconds without a word after which a case is given up."""
 
@@ -70,7 +71,7 @@ class _Process:
         self.log: IO[bytes] = tempfile.TemporaryFile()
         self.reader, writer = os.pipe()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "grader.bench.worker", str(writer)],
+            [*WORKER, str(writer)],
             stdin=subprocess.PIPE,
             stdout=self.log,
             stderr=subprocess.STDOUT,

@@ -97,6 +97,18 @@ def _time(seconds: float | None) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def standing(rows: Sequence[Row]) -> str:
+    """How many rows are as fast as the best, and which one is the slowest."""
+    ranked = sorted(
+        [(row.best, row.case) for row in rows if row.correct and row.best is not None],
+    )
+    if not ranked:
+        return "no row has a ratio"
+    good = sum(best <= 1 for best, _ in ranked)
+    slowest, case = ranked[-1]
+    return f"{good} of {len(rows)} rows at or below 1.00 of the best; slowest: {case} {slowest:.2f}"
+
+
 def remarks(rows: Sequence[Row]) -> list[str]:
     """Who did not take part and why, one line a reason; and what the means leave out."""
     reasons: dict[tuple[str, str], list[str]] = {}

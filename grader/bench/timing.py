@@ -155,12 +155,13 @@ class Measurement:
             raise WrongError(why)
 
     def rounds(self, plan: Plan) -> list[Round]:
-        """At least one round; those that were disturbed, too."""
+        """At least one round; those that were disturbed, too. None after ours drops out."""
         end = time.monotonic() + plan.budget
+        wanted = {"ours"} & self.contenders.keys()
         found: list[Round] = []
         while sum(not r.disturbed for r in found) < plan.rounds and len(found) < 2 * plan.rounds:
             found.append(self._round(len(found)))
-            if time.monotonic() > end:
+            if time.monotonic() > end or not self.contenders.keys() >= wanted:
                 break
         return found
 
