@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from week01_uops.node import UOp
@@ -13,8 +14,8 @@ from week03_loops.compiler import RULES_OF_LOOPS
 from week05_06_memory.expand import expand
 from week05_06_memory.machine import Machine
 from week05_06_memory.nests import ScheduleError
-from week05_06_memory.plan import Planner
-from week05_06_memory.schedule import Applied, Schedule, apply, show
+from week05_06_memory.plan import Decision, Planned, Planner
+from week05_06_memory.schedule import Schedule, apply, show
 
 NONE: Mapping[str, Schedule] = MappingProxyType({})
 
@@ -25,12 +26,55 @@ def kernel_names(program: UOp) -> dict[UOp, str]:
     return {call.src[0]: call.arg.name if call.arg else "kernel" for call in calls}
 
 
-def scheduled(machine: Machine, given: Mapping[str, Schedule] = NONE) -> PassFunction:
+@dataclass(frozen=True)
+class Arranged:
+    """What was done to one kernel.
+
+    Attributes:
+        kernel: its name.
+        before: its body at loop level.
+        steps: its schedule; a given one has no reasons.
+        after: its body at tile level, simplified.
+        decisions: nest by nest, of the default scheduler.
+    """
+
+    kernel: str
+    before: UOp
+    steps: tuple[Planned, ...]
+    after: UOp
+    decisions: tuple[Decision, ...] = ()
+
+
+def arrange(kernel: str, body: UOp, machine: Machine, own: Schedule | None = None) -> Arranged:
+    """The body after its own schedule, or the default one.
+
+    Raises:
+        ScheduleError: a step of its own schedule is refused.
+    """
+    if own is None:
+        planner = Planner(body, machine).run()
+        steps, decisions = tuple(planner.steps), tuple(planner.decisions)
+        return Arranged(kernel, body, steps, rewrite(planner.body, RULES_OF_LOOPS), decisions)
+    try:
+        after = apply(body, own)
+    except ScheduleError as refusal:
+        raise ScheduleError(f"kernel {kernel}: {refusal}") from refusal
+    return Arranged(
+        kernel, body, tuple(Planned(s, "") for s in own), rewrite(after, RULES_OF_LOOPS)
+    )
+
+
+def scheduled(
+    machine: Machine,
+    given: Mapping[str, Schedule] = NONE,
+    tell: Callable[[Arranged], None] = lambda done: None,
+) -> PassFunction:
     """The pass that schedules every kernel.
 
     Args:
         machine: what the default schedule is made for.
         given: schedules by the name of their kernel; "*" stands for all others.
+        tell: is told of every kernel.
 
     Raises:
         ScheduleError: (by the pass) a step is refused, or a kernel's name is unknown.
@@ -43,31 +87,15 @@ def scheduled(machine: Machine, given: Mapping[str, Schedule] = NONE) -> PassFun
             raise ScheduleError(f"expected the name of a kernel ({known}), got {unknown[0]}")
 
         def one(body: UOp, trace: Trace) -> UOp:
-            own = given.get(names[body], given.get("*"))
-            if own is None:
-                return planned(body, machine, trace)
-            tell = lambda done: count(done, trace)
-            try:
-                return rewrite(apply(body, own, tell), RULES_OF_LOOPS)
-            except ScheduleError as refusal:
-                raise ScheduleError(f"kernel {names[body]}: {refusal}") from refusal
+            name = names[body]
+            done = arrange(name, body, machine, given.get(name, given.get("*")))
+            trace.fired.update(show(item.step) for item in done.steps)
+            tell(done)
+            return done.after
 
         return on_kernels(one)(program, trace)
 
     return run
-
-
-def count(done: Applied, trace: Trace) -> None:
-    """Note a step that was done."""
-    trace.fired[show(done.step)] += 1
-
-
-def planned(body: UOp, machine: Machine, trace: Trace) -> UOp:
-    """The body after its default schedule."""
-    planner = Planner(body, machine).run()
-    for item in planner.steps:
-        trace.fired[show(item.step)] += 1
-    return rewrite(planner.body, RULES_OF_LOOPS)
 
 
 def unrolled(body: UOp, trace: Trace) -> UOp:
