@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from week01_uops.calls import substitute
 from week01_uops.node import UOp, make
-from week01_uops.passes import Dialect, Pass, on_kernels
+from week01_uops.passes import Dialect, Pass, Pipeline, on_kernels
 from week01_uops.reference import Reference
 from week01_uops.rewrite import Trace
 from week02_render.compiler import indices
@@ -19,11 +20,12 @@ from week05_06_memory.absorb import absorb
 from week05_06_memory.bounds import bound_masks
 from week05_06_memory.c_vector import render_vector_c
 from week05_06_memory.expand import accumulate
-from week05_06_memory.machine import detect
+from week05_06_memory.machine import Machine, detect
 from week05_06_memory.onehot import ONE_HOT
 from week05_06_memory.ops import INTERNAL, OPS
 from week05_06_memory.scatter import scatter
-from week05_06_memory.scheduling import scheduled, unrolled
+from week05_06_memory.schedule import Schedule
+from week05_06_memory.scheduling import NONE, scheduled, unrolled
 from week05_06_memory.share import share
 from week05_06_memory.strips import hold_strips
 
@@ -36,10 +38,6 @@ ABSORB = Pass(
     "absorb", "loop", absorb(RULES_OF_LOOPS), LOOP, "make one-hot sums loads, with their masks"
 )
 SCATTER = Pass("scatter", "loop", scatter, LOOP, "make one-hot sums over results scatter loops")
-STRIPS = Pass(
-    "strips", "loop", hold_strips(detect()), LOOP, "take kernels into their readers, row by row"
-)
-SHARE = Pass("share", "loop", share(detect()), LOOP, "compute once what two nests have in common")
 BOUNDS = Pass("bounds", "loop", on_kernels(bound_masks), LOOP, "end loops where a mask begins")
 TIDY = replace(indices(RULES_OF_LOOPS, LOOP), name="tidy")
 
@@ -56,17 +54,32 @@ STAGES = Pass(
     "stages", "loop", on_kernels(_local_stages), LOOP, "make each STAGE of a kernel local storage"
 )
 
-SCHEDULE = Pass("schedule", "tile", scheduled(detect()), LOOP, "arrange each kernel's loops")
 UNROLL = Pass("unroll", "kernel", on_kernels(unrolled), LOOP, "copy what is unrolled")
 ACCUMULATE = replace(week03.ACCUMULATE, run=on_kernels(accumulate))
 
-COMPILER = (
-    week04.COMPILER.extend("week05_06", DIALECT, {week04.TENSOR: TENSOR, week03.LOOP: LOOP})
-    .insert(ABSORB, SCATTER, after="loops")
-    .replace_pass("indices")
-    .insert(indices(RULES_OF_LOOPS, LOOP), STRIPS, SHARE, BOUNDS, after="merge")
-    .insert(TIDY, STAGES, SCHEDULE, UNROLL, after="plan")
-    .replace_pass("accumulate", ACCUMULATE)
-)
 
-REFERENCE = Reference(COMPILER, {"c": render_vector_c})
+def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> Pipeline:
+    """The passes for a machine; kernels named in `schedules` are arranged as these say."""
+    about = "take kernels into their readers, row by row"
+    strips = Pass("strips", "loop", hold_strips(machine), LOOP, about)
+    about = "compute once what two nests have in common"
+    shared = Pass("share", "loop", share(machine), LOOP, about)
+    arranged = scheduled(machine, schedules)
+    schedule = Pass("schedule", "tile", arranged, LOOP, "arrange each kernel's loops")
+    return (
+        week04.COMPILER.extend("week05_06", DIALECT, {week04.TENSOR: TENSOR, week03.LOOP: LOOP})
+        .insert(ABSORB, SCATTER, after="loops")
+        .replace_pass("indices")
+        .insert(indices(RULES_OF_LOOPS, LOOP), strips, shared, BOUNDS, after="merge")
+        .insert(TIDY, STAGES, schedule, UNROLL, after="plan")
+        .replace_pass("accumulate", ACCUMULATE)
+    )
+
+
+def compiler_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> Reference:
+    """The compiler for a machine, with given schedules by the name of their kernel."""
+    return Reference(pipeline_for(machine, schedules), {"c": render_vector_c})
+
+
+REFERENCE = compiler_for(detect())
+COMPILER = REFERENCE.pipeline

@@ -13,7 +13,7 @@ from week01_uops.dtypes import DType
 from week01_uops.errors import CompilerError
 from week01_uops.node import UOp
 from week01_uops.passes import Step
-from week04_fusion.evaluate import evaluate
+from week05_06_memory.evaluate import evaluate
 
 SLACK = 1 << 12
 """Rounding units, of the largest element, that another order of additions may cost."""
