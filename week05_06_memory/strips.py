@@ -94,7 +94,10 @@ def _joined(first: UOp, second: UOp, place: UOp, machine: Machine) -> UOp:
     join = _Join.of(earlier, later, slots[place], place.shape)
     body = join.body()
     _check_price(join, body, place, machine)
-    return make(CALL, (body, *arguments.values()), CallArg(kernel_name(body)))
+    done, _, _ = kernel_name(body).rpartition("_")
+    stored = (second.arg.name or "") if second.arg else ""
+    name = f"{done}_{stored.rpartition('_')[2]}"
+    return make(CALL, (body, *arguments.values()), CallArg(name))
 
 
 def _check_order(first: UOp, second: UOp) -> None:
@@ -176,12 +179,15 @@ class _Join:
         """The axes of the STAGE."""
         return tuple([a for a, r in enumerate(self.axes) if r is not None and a not in self.shared])
 
+    def moved(self) -> UOp:
+        """The value, in the loops of the reader."""
+        inside = {r: self.shared[a] for a, r in enumerate(self.axes) if r and a in self.shared}
+        return substitute(self.value, inside)
+
     def held(self) -> UOp:
         """The value, in a STAGE over the axes that are not shared."""
-        inside = {r: self.shared[a] for a, r in enumerate(self.axes) if r and a in self.shared}
-        value = substitute(self.value, inside)
         ranges = [r for a in self.rest if (r := self.axes[a]) is not None]
-        return stage(value, *ranges) if ranges else value
+        return stage(self.moved(), *ranges) if ranges else self.moved()
 
     def body(self) -> UOp:
         """One body, with the shared loops first."""
@@ -290,7 +296,7 @@ def _check_price(join: _Join, body: UOp, place: UOp, machine: Machine) -> None:
     saved = 2 * size * (byte_cost(machine, size) - byte_cost(machine, held))
     if saved <= 0:
         raise _Refusal(f"a strip of {held:.3g} bytes is no nearer than all {size:.3g}")
-    parts = (join.later, join.value)
+    parts = (join.later, join.moved())
     again = sum(strip.read_again(part) for part in parts if not has_stage(part))
     extra = strip.strips * again * byte_cost(machine, strip.read_again(body) + held) / HIDDEN
     if extra >= saved:

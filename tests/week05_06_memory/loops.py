@@ -1,5 +1,7 @@
 """What the tests of loop-level passes share: programs up to a pass, and what they mean."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.programs.inputs import same
@@ -10,9 +12,9 @@ from week02_render.render import render_c
 from week02_render.runtime import load
 from week04_fusion.evaluate import evaluate
 from week05_06_memory.compiler import COMPILER
-from week05_06_memory.machine import Machine
+from week05_06_memory.machine import detect
 
-SMALL = Machine(2, 32, 16, 1 << 10, 8 << 10, 64 << 10, 64, 4.0)
+SMALL = replace(detect(), l1=1 << 10, l2=8 << 10, l3=64 << 10)
 """A machine with caches so small that small programs are large."""
 
 SCHEDULING = ("schedule", "unroll")
