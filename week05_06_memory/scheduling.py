@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,9 +22,15 @@ NONE: Mapping[str, Schedule] = MappingProxyType({})
 
 
 def kernel_names(program: UOp) -> dict[UOp, str]:
-    """The name of each kernel's body."""
-    calls = [node for node in top_nodes(program) if node.op is CALL]
-    return {call.src[0]: call.arg.name if call.arg else "kernel" for call in calls}
+    """The name of each kernel's body: that of its CALL, with a number if others have the same."""
+    found: dict[UOp, str] = {}
+    for call in [node for node in top_nodes(program) if node.op is CALL]:
+        name = call.arg.name if call.arg and call.arg.name else "kernel"
+        taken = frozenset(found.values())
+        numbered = (f"{name}_{k}" for k in itertools.count(2))
+        free = next(n for n in itertools.chain([name], numbered) if n not in taken)
+        found.setdefault(call.src[0], free)
+    return found
 
 
 @dataclass(frozen=True)
