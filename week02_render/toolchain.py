@@ -117,7 +117,8 @@ def _version(command: tuple[str, ...]) -> str:
 @functools.cache
 def processor() -> str:
     """What -march=native depends on: the architecture, the model and its features."""
-    wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+    wanted = {"vendor_id", "cpu family", "model name", "flags"}
+    wanted |= {"Features", "CPU implementer", "CPU part"}
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -114,11 +114,12 @@ class _Accumulate:
         outer = sorted(open_ranges(members[0]), key=lambda r: r.arg.id)
         outer = [done.get(r, r) for r in outer]
         places = [self._register(m.dtype) for m in members]
-        effect: UOp | None = None
-        for member, place in zip(members, places, strict=True):
-            update = self._update(member, place, outer, ranges)
-            effect = update if effect is None else make(AFTER, (update, effect))
-        assert effect is not None
+        updates = [
+            self._updates(m, place, outer, ranges) for m, place in zip(members, places, strict=True)
+        ]
+        # One term of all sums before the next of any: what they share is then used at once.
+        order = [u for step in itertools.zip_longest(*updates) for u in step if u is not None]
+        effect = order[0] if len(order) == 1 else make(AFTER, tuple(order))
         end = make(END, (effect, *ranges))
         for member, place in zip(members, places, strict=True):
             total = make(LOAD, (make(AFTER, (place, end)),))
@@ -129,15 +130,19 @@ class _Accumulate:
         arg = AllocArg(next(self.slots), accumulator_dtype(dtype), (), "REG")
         return make(ALLOC, (), arg)
 
-    def _update(self, member: UOp, place: UOp, outer: list[UOp], ranges: tuple[UOp, ...]) -> UOp:
+    def _updates(
+        self, member: UOp, place: UOp, outer: list[UOp], ranges: tuple[UOp, ...]
+    ) -> list[UOp]:
+        """One STORE for each term, the first behind the identity, each other behind the last."""
         op = member.arg.op
         start = make(AFTER, (place, *outer)) if outer else place
-        initial = make(STORE, (start, const(identity(op, place.dtype), place.dtype)))
-        inside = make(AFTER, (place, initial, *ranges))
-        total = make(LOAD, (inside,))
+        before = make(STORE, (start, const(identity(op, place.dtype), place.dtype)))
+        found = []
         for term in self.terms(member):
             value = self.done[term]
             if value.dtype is not place.dtype:
                 value = make(CAST, (value,), place.dtype)
-            total = make(op, (total, value))
-        return make(STORE, (inside, total))
+            inside = make(AFTER, (place, before, *ranges))
+            before = make(STORE, (inside, make(op, (make(LOAD, (inside,)), value))))
+            found.append(before)
+        return found

@@ -44,20 +44,29 @@ class Machine:
         cores: that a program may use.
         vector_bytes: of one vector register.
         vector_registers: of one core.
+        datapath: bytes of a vector that a unit works on at once: a vector of half the size then
+            takes half the time.
         l1, l2, l3: the data caches that one core reaches; 0 where there is none.
         line: what moves between memory and caches at once.
         balance: float32 operations that one core does in the time of reading one byte.
+        units: vector operations that a core begins in one cycle.
+        ports: vector loads that it begins in one cycle.
+        latency: cycles until the result of an operation can be used.
         rates: names and values of the measured properties that are known beforehand.
     """
 
     cores: int
     vector_bytes: int
     vector_registers: int
+    datapath: int
     l1: int
     l2: int
     l3: int
     line: int
     balance: float
+    units: float = 1.0
+    ports: float = 1.0
+    latency: float = 4.0
     rates: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
@@ -106,7 +115,7 @@ class Machine:
 
     def to_json(self) -> str:
         """A JSON object with all that is known without measuring."""
-        facts = {name: getattr(self, name) for name in (*WHOLE, "balance")}
+        facts = {name: getattr(self, name) for name in (*WHOLE, *REAL)}
         return json.dumps({**facts, **dict(self.rates)})
 
     @classmethod
@@ -134,6 +143,7 @@ class Machine:
 
 RATES = tuple([field.name for field in fields(Speed) if field.name != "source"])
 WHOLE = tuple([field.name for field in fields(Machine) if field.type == "int"])
+REAL = tuple([field.name for field in fields(Machine) if field.type == "float"])
 
 
 def detect() -> Machine:
@@ -176,6 +186,7 @@ def _detected(cores: int) -> Machine:
         cores=cores,
         vector_bytes=vector_bytes,
         vector_registers=vector_registers,
+        datapath=min(vector_bytes, datapath(processor())),
         balance=BALANCE[vector_bytes],
         **caches,
     )
@@ -189,6 +200,13 @@ def vectors(architecture: str, features: str) -> tuple[int, int]:
     if "avx512f" in words:
         return 64, 32
     return (32 if "avx" in words else 16), 16
+
+
+def datapath(features: str) -> int:
+    """Bytes that a vector unit works on at once: AMD's family 25 halves vectors of 64 bytes."""
+    facts = {a.strip(): b.strip() for a, _, b in (x.partition(":") for x in features.splitlines())}
+    halved = facts.get("vendor_id") == "AuthenticAMD" and facts.get("cpu family") == "25"
+    return 32 if halved else 64
 
 
 def data_caches(folder: Path) -> dict[str, int]:
@@ -241,11 +259,11 @@ def _checked(name: str, value: object) -> int | float:
         if isinstance(value, int) and not isinstance(value, bool) and value >= least:
             return value
         raise MachineError(f"{name}: expected an integer ≥ {least}, got {json.dumps(value)}")
-    if name in ("balance", *RATES):
+    if name in (*REAL, *RATES):
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
             return float(value)
         raise MachineError(f"{name}: expected a number > 0, got {json.dumps(value)}")
-    known = ", ".join([*WHOLE, "balance", *RATES])
+    known = ", ".join([*WHOLE, *REAL, *RATES])
     raise MachineError(f"expected a property of a machine ({known}), got {json.dumps(name)}")
 
 

@@ -23,17 +23,17 @@ from week03_loops.ops import REDUCE
 from week05_06_memory.machine import Machine
 from week05_06_memory.roles import Access, Nest
 
-UNITS = 1.0
-"""Vector operations that begin in one cycle."""
+SCALAR = 0.5
+"""What a scalar costs of a full vector."""
 
-PORTS = 1.0
-"""Vector loads that begin in one cycle; a scalar costs half of one."""
-
-LATENCY = 4.0
-"""Cycles until the result of an operation can be used."""
+SHORT = 16
+"""Iterations of the innermost loops of a sum that are copied."""
 
 BESIDE = 0.1
 """What a load costs that is hidden behind other work: it may miss."""
+
+LINE = 2.0
+"""Cycles for each line of results that a tile touches."""
 
 FAR = 4.0
 """Cycles of reaching another row of a matrix that the second cache does not hold."""
@@ -112,20 +112,21 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     chains = math.prod(c for r, c in tile.copies.items() if r in summed and r is not tile.vector)
     accumulators = tile.copies_of(frozenset(tile.copies)) // max(chains, 1) if nest.sums else 0
     inner = [a for a in nest.inner_accesses if not a.writes or not nest.sums]
-    held = sum(_held(a, tile, accumulators) for a in inner) if nest.sums else 0
+    held = sum(_held(a, tile, nest, accumulators) for a in inner) if nest.sums else 0
     registers = accumulators * max(len(nest.sums), 1) + held + 1
     if registers > machine.vector_registers and results > 1:
         return None
     arithmetic = _arithmetic(nest, tile, machine)
     repeated = [a for a in inner if _repeats(a, summed)]
-    loads = sum(_load_cost(a, tile, nest) for a in repeated)
-    chain = LATENCY * chains if nest.sums else 0.0
+    loads = sum(_load_cost(a, tile, nest, machine) for a in repeated)
+    chain = machine.latency * chains if nest.sums else 0.0
     memory = _memory(repeated, tile, nest, machine)
-    cycles = max(arithmetic / UNITS, loads / PORTS, chain, memory) + BESIDE * loads + 1.0
+    cycles = max(arithmetic / machine.units, loads / machine.ports, chain, memory)
+    cycles += BESIDE * loads + 1.0 / copied(nest)
     cycles += FAR * sum(_is_far(a, tile, nest, machine) for a in repeated)
     turns = math.prod(tile.trips(r) for r in summed)
     tiles = math.prod(tile.trips(r) for r in nest.results)
-    once = _once(nest, tile)
+    once = _once(nest, tile, machine)
     total = tiles * (turns * cycles + once)
     return Estimate(total, cycles, arithmetic, loads, chain, memory, registers)
 
@@ -164,12 +165,35 @@ def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
     return tile.vector is not last and step * access.bytes > machine.line and not packed
 
 
-def _held(access: Access, tile: Tile, accumulators: int) -> int:
-    """Registers of a vector operand that several copies use."""
-    if tile.vector not in access.depends:
-        return 0
+def _held(access: Access, tile: Tile, nest: Nest, accumulators: int) -> int:
+    """Registers of an operand that several copies use, or the next iteration again."""
     own = tile.copies_of(access.depends)
+    if tile.vector not in access.depends:
+        return own if _slides(access, tile, nest) else 0
     return own if own < accumulators else 0
+
+
+def _slides(access: Access, tile: Tile, nest: Nest) -> bool:
+    """Whether copied iterations of a sum read what other copies of the tile have read."""
+    moving = {abs(access.stride(r) or 0) for r in short_sums(nest)}
+    return any(n > 1 and access.stride(r) in moving for r, n in tile.copies.items())
+
+
+def short_sums(nest: Nest) -> list[UOp]:
+    """The innermost loops of a sum that are copied: they are short, and not its only ones."""
+    found: list[UOp] = []
+    copies = 1
+    for item in reversed(nest.summed[1:]):
+        copies *= max(item.arg.size, 1)
+        if copies > SHORT or item.src:
+            break
+        found.append(item)
+    return found
+
+
+def copied(nest: Nest) -> int:
+    """Copies of the body of a sum's innermost loop."""
+    return math.prod(r.arg.size for r in short_sums(nest))
 
 
 def _arithmetic(nest: Nest, tile: Tile, machine: Machine) -> float:
@@ -180,10 +204,16 @@ def _arithmetic(nest: Nest, tile: Tile, machine: Machine) -> float:
         if node in fused:
             continue
         depends = open_ranges(node) | (set(node.src[1:]) if node.op is REDUCE else set())
-        wide = max(1.0, tile.lanes * node.dtype.bits / 8 / machine.vector_bytes)
-        width = wide if tile.vector in depends else 1.0
+        width = _width(tile.lanes * node.dtype.bits // 8, machine)
+        if tile.vector not in depends:
+            width = SCALAR
         total += weight * width * tile.copies_of(frozenset(depends))
     return total
+
+
+def _width(size: int, machine: Machine) -> float:
+    """Full vectors that one of so many bytes costs as much as."""
+    return max(size, machine.datapath) / machine.vector_bytes
 
 
 def reuse(access: Access, tile: Tile, nest: Nest) -> int:
@@ -191,20 +221,40 @@ def reuse(access: Access, tile: Tile, nest: Nest) -> int:
     return math.prod(tile.trips(r) for r in nest.results if r not in access.depends)
 
 
-def _load_cost(access: Access, tile: Tile, nest: Nest) -> float:
+def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> float:
     count = tile.copies_of(access.depends)
     if tile.vector is None or tile.vector not in access.depends:
-        return 0.5 * count
+        return SCALAR * count
+    wide = _width(tile.lanes * access.bytes, machine)
     if access.stride(tile.vector) == 1:
-        return float(count)
+        return wide * count
     again = reuse(access, tile, nest)
     scattered = SCATTERED * tile.lanes
-    if nest.sums and again > 1 and access.stride(tile.vector) is not None:
-        return count * (1.0 + 2 * scattered / again)  # packed once, then contiguous
+    if nest.sums and again > 1 and access.steps.get(tile.vector) == 1:
+        return count * (wide + 2 * scattered / again)  # packed once, then contiguous
     return count * scattered
 
 
-def _once(nest: Nest, tile: Tile) -> float:
+def _lines(access: Access, tile: Tile, machine: Machine) -> float:
+    """Lines of the cache that a tile touches."""
+    extents = dict(tile.copies)
+    if tile.vector is not None:
+        extents[tile.vector] = tile.extent(tile.vector)
+    steps = sorted(
+        (abs(step), n)
+        for r, n in extents.items()
+        if (step := access.stride(r)) is not None and step
+    )
+    apart, span = 1, access.bytes
+    for step, n in steps:
+        if step * access.bytes <= max(span, machine.line):
+            span += step * (n - 1) * access.bytes
+        else:
+            apart *= n
+    return apart * max(1.0, span / machine.line)
+
+
+def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
     """Cycles of what a tile does outside its sums: results stored, lanes combined."""
     if not nest.sums:
         return 0.0
@@ -215,6 +265,7 @@ def _once(nest: Nest, tile: Tile) -> float:
             vector = tile.vector is not None and tile.vector in access.depends
             scattered = vector and access.stride(tile.vector) != 1  # type: ignore[arg-type]
             cost += count * (SCATTERED * tile.lanes if scattered else 1.0)
+            cost += LINE * _lines(access, tile, machine)
     if tile.vector in nest.summed:
         results = math.prod(c for r, c in tile.copies.items() if r not in nest.summed)
         cost += results * 2.0 * math.log2(tile.lanes)

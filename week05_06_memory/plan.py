@@ -15,7 +15,7 @@ from week01_uops.node import UOp, toposort
 from week01_uops.ops import PARAM
 from week02_render.ops import END, open_ranges
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import reuse
+from week05_06_memory.model import reuse, short_sums
 from week05_06_memory.nests import ScheduleError, fresh_numbers
 from week05_06_memory.order import Order, Packing, best_order
 from week05_06_memory.roles import Access, Nest, nests_of
@@ -26,10 +26,6 @@ from week05_06_memory.tiling import Choice, best_tile
 
 ROWS_AT_ONCE = 8
 """Rows that are added, in one pass over them, to sums that stay in the cache."""
-
-
-SHORT = 16
-"""Iterations of the innermost loops of a sum that are copied."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +168,10 @@ class Planner:
         if nest.results:
             outer = [parts[r].tiles for r in (*order.loops, *nest.results)]
             loops = [n for n in dict.fromkeys(outer) if n is not None]
-            unrolled = [p.unrolled for r, p in parts.items() if r in nest.results]
-            vector = [p.vector for r, p in parts.items() if r in nest.results]
-            inner = [n for n in (*unrolled, *vector) if n is not None]
+            # The vector's own copies innermost: a scalar is then used up before the next is loaded.
+            by_vector = sorted(nest.results, key=lambda r: r is choice.tile.vector)
+            own = [parts[r].unrolled for r in by_vector] + [parts[r].vector for r in by_vector]
+            inner = [n for n in own if n is not None]
             at = _rows_end(nest, loops, parts, choice)
             self._reorder([*loops[:at], *inner, *loops[at:]], "tiles outside, their parts inside")
         for total in nest.sums:
@@ -216,10 +213,8 @@ class Planner:
 
     def _unroll_short_sums(self, nest: Nest, parts: dict[UOp, Parts]) -> None:
         """The innermost loops of a sum as copies, where they are short and not the only ones."""
-        copies = 1
-        for item in reversed(nest.summed[1:]):
-            copies *= max(item.arg.size, 1)
-            if copies > SHORT or parts[item].inner or item.src:
+        for item in short_sums(nest):
+            if parts[item].inner:
                 break
             self._do(Kind(item.arg.id, "unroll"), f"{item.arg.size} iterations are no loop")
 

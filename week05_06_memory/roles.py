@@ -32,12 +32,14 @@ class Access:
         node: the LOAD or STORE.
         storage: what it lies in.
         strides: elements between iterations, of each RANGE that it depends on; None: irregular.
+        steps: by how much the index of its axis grows with a RANGE that stands in one axis alone.
         depends: the RANGEs that decide the element or what it holds.
     """
 
     node: UOp
     storage: UOp
     strides: Mapping[UOp, int | None]
+    steps: Mapping[UOp, int]
     depends: frozenset[UOp]
 
     @property
@@ -78,7 +80,10 @@ def describe_access(node: UOp) -> Access:
     whole = flat(base.shape, [linear(value_of(at)) for at in indices])
     for term, step in whole.terms.items():
         _add_strides(strides, term, step)
-    return Access(node, storage_of(place), strides, open_ranges(place))
+    steps = {r: 1 for r, step in strides.items() if step == 1}
+    for at in indices:
+        steps |= {t: c for t, c in linear(value_of(at)).terms.items() if t.op is RANGE}
+    return Access(node, storage_of(place), strides, steps, open_ranges(place))
 
 
 def _add_strides(strides: dict[UOp, int | None], term: UOp, step: int) -> None:

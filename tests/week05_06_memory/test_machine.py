@@ -85,7 +85,7 @@ def test_given_values_replace_detected_ones(monkeypatch, tmp_path):
     file = tmp_path / "machine.json"
     file.write_text(json.dumps(GIVEN))
     monkeypatch.setenv("UOPS_MACHINE", str(file))
-    assert json.loads(detect().to_json()) == GIVEN
+    assert GIVEN.items() <= json.loads(detect().to_json()).items()
     assert detect().caches == (48 << 10, 1 << 20)
 
 
