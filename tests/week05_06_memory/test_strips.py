@@ -10,13 +10,13 @@ from week01_uops.dtypes import float32
 from week01_uops.node import UOp, make
 from week01_uops.ops import ADD, EXP2, MAX, MUL, NEG, param, program
 from week01_uops.rewrite import Trace
-from week02_render.ops import AFTER, BUFFER, LOAD, STORE, StorageArg, open_ranges
+from week02_render.ops import AFTER, BUFFER, END, INDEX, LOAD, STORE, StorageArg, loop, open_ranges
 from week03_loops.library import attention, conv, linear, relu, softmax, transpose
 from week03_loops.ops import expand, permute, reduce, reshape
 from week04_fusion.evaluate import evaluate
 from week04_fusion.ops import STAGE
 from week05_06_memory.machine import Machine
-from week05_06_memory.strips import hold_strips
+from week05_06_memory.strips import hold_strips, is_order_free
 
 
 def before_strips(whole: UOp) -> UOp:
@@ -201,3 +201,56 @@ def test_storage_that_changes_in_between_is_read_before():
         for a, b in zip(expected, evaluate(form, inputs, state={0: old.copy()}), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     assert len(kernels(after)) == 2
+
+
+def changed_by_the_reader() -> UOp:
+    state = make(BUFFER, (), StorageArg(0, float32, (64, 32)))
+    new = product(costly(make(LOAD, (state,))), param(1, float32, (32, 32)))
+    return program(make(AFTER, (state, make(STORE, (make(AFTER, (state, new)), new)))))
+
+
+def changed_in_between() -> UOp:
+    state = make(BUFFER, (), StorageArg(0, float32, (64, 32)))
+    rows = costly(make(LOAD, (state,)))
+    after = make(AFTER, (state, make(STORE, (make(AFTER, (state, rows)), transpose(C)))))
+    return program(product(rows, permute(make(LOAD, (after,)), (1, 0))))
+
+
+C = param(2, float32, (32, 64))
+
+
+@pytest.mark.parametrize(
+    ("whole", "reason"),
+    [
+        (changed_by_the_reader(), "its reader writes what it reads"),
+        (changed_in_between(), "a kernel stands between it and its reader"),
+    ],
+)
+def test_what_a_kernel_reads_must_not_change_before_it_runs(whole, reason):
+    loops, trace = before_strips(whole), Trace()
+    after = hold_strips(SMALL)(loops, trace)
+    assert ("strips", reason) in trace.declined
+    assert not trace.fired
+    state = np.random.default_rng(5).standard_normal((64, 32)).astype(np.float32)
+    (expected,) = evaluate(whole, inputs_of(whole), state={0: state.copy()})
+    (got,) = evaluate(after, inputs_of(whole), state={0: state.copy()})
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+I, J = loop(0, 6), loop(1, 8)
+PLACE, FLAT, OTHER = param(0, float32, (6, 8)), param(0, float32, (48,)), param(1, float32, (6, 8))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "free"),
+    [
+        (INDEX(PLACE, I, J), LOAD(INDEX(OTHER, I, J)), True),
+        (INDEX(FLAT, ADD(MUL(I, 8), J)), LOAD(INDEX(OTHER, I, J)), True),
+        (INDEX(FLAT, ADD(MUL(I, 7), J)), LOAD(INDEX(OTHER, I, J)), False),
+        (INDEX(FLAT, ADD(MUL(J, 6), I)), LOAD(INDEX(OTHER, I, J)), True),
+        (INDEX(FLAT, J), LOAD(INDEX(OTHER, I, J)), False),
+        (INDEX(PLACE, I, J), LOAD(INDEX(PLACE, I, J)), False),
+    ],
+)
+def test_loops_of_stores_to_distinct_elements_have_any_order(place, value, free):
+    assert is_order_free(END(STORE(place, value), I, J)) is free
