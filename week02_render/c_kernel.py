@@ -70,6 +70,7 @@ class Kernel:
         position: of the node being written.
         declare: position of a STORE → the type of the variable that it declares.
         scratch: bytes of `scratch`, a parameter, that local arrays lie in.
+        own: bytes of `owned`, a parameter, that each thread has for itself.
     """
 
     tables: Tables[Any]
@@ -82,6 +83,7 @@ class Kernel:
     position: int = 0
     declare: dict[int, str] = field(default_factory=dict)
     scratch: int = 0
+    own: int = 0
     _depth: int = 1
     _numbers: Counter[str] = field(default_factory=Counter)
 

@@ -45,6 +45,7 @@ class Function:
     Attributes:
         aliased: slots whose argument shares storage with another argument of some call.
         scratch: bytes that its large local arrays lie in.
+        own: bytes of such arrays that each thread has for itself.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Function:
     written: frozenset[int]
     aliased: set[int] = field(default_factory=set)
     scratch: int = 0
+    own: int = 0
 
 
 class _Unit:
@@ -119,9 +121,11 @@ class _Unit:
         head = f"static __attribute__((noinline)) void {function.name}("
         parameters = [_parameter(function, slot) for slot in range(_count(function))]
         statements = kernel.write()
-        function.scratch = kernel.scratch
+        function.scratch, function.own = kernel.scratch, kernel.own
         if function.scratch:
             parameters.append("char *scratch")
+        if function.own:
+            parameters.append("char *owned")
         lines = [
             f"/* {_about(function)} */",
             *_wrapped(head, parameters or ["void"]),
@@ -133,9 +137,12 @@ class _Unit:
         lines = []
         extra = ""
         scratch = max((f.scratch for f in self.functions.values()), default=0)
+        own = max((f.own for f in self.functions.values()), default=0)
         start = aligned(self.workspace) if self.workspace else 0
-        if self.workspace or scratch:
-            size = start + scratch if scratch else self.workspace
+        if self.workspace or scratch or own:
+            size = str(start + scratch if scratch or own else self.workspace)
+            if own:
+                size += f" + {own} * (size_t)program_threads()"
             lines.append(f"size_t program_workspace(void) {{\n    return {size};\n}}\n")
             extra = ", void *workspace"
         lines.append(f"void program(void *const *inputs, void *const *outputs{extra}) {{")
@@ -146,6 +153,8 @@ class _Unit:
             arguments = [self._argument(storage_of(a)) for a in call.src[1:]]
             if function.scratch:
                 arguments.append(f"(char *)workspace + {start}")
+            if function.own:
+                arguments.append(f"(char *)workspace + {start + scratch}")
             lines.append(f"    {function.name}({', '.join(arguments)});")
         return "\n".join([*lines, "}\n"])
 

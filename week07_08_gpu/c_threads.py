@@ -1,0 +1,203 @@
+"""The C renderer with threads: OpenMP.
+
+A nest whose outermost loops are of kind parallel is a region of its own:
+
+    #pragma omp parallel
+    {
+        float t0[64];                                             one for each thread
+        #pragma omp for collapse(2) schedule(dynamic, 1) nowait
+        for (…) for (…) { … }
+    }
+
+Storage that is used nowhere else is declared in it, so that every thread has its own; where it is
+large, it is a part of the workspace, which has room for as many threads as there are when its size
+is first asked for. Without -fopenmp the same text runs on one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from week01_uops.node import Op, UOp
+from week02_render.c_kernel import Statement, Tables
+from week02_render.kernels import aligned
+from week02_render.ops import ALLOC, LARGEST_LOCAL, RANGE
+from week02_render.render import render_c
+from week05_06_memory.c_vector import C as VECTORS
+from week05_06_memory.c_vector_access import VECTOR_STATEMENTS
+from week05_06_memory.c_vector_kernel import VectorKernel
+from week05_06_memory.ops import kind_of
+
+CHUNKS = 16
+"""Parts of a loop for each thread: the last one to finish is not waited for long."""
+
+
+class Region(NamedTuple):
+    """A nest carried out by threads: where it begins and ends, and its parallel loops."""
+
+    begin: int
+    end: int
+    loops: tuple[UOp, ...]
+
+
+@dataclass
+class ThreadedKernel(VectorKernel):
+    """A function with loops that are divided among threads.
+
+    Attributes:
+        region: the one that is open.
+        taken: bytes that it takes of each thread's scratch memory.
+    """
+
+    region: Region | None = None
+    taken: int = 0
+    _header: int = 0
+
+    @cached_property
+    def regions(self) -> Mapping[int, Region]:
+        """Those of the function, by where they begin."""
+        found: dict[int, Region] = {}
+        begin: int | None = None
+        for position, node in enumerate(self.nodes):
+            if begin is None and node.op is RANGE and kind_of(node) == "parallel":
+                begin = position
+            elif begin is not None and node.op.closes and self.nodes[begin] in node.src[1:]:
+                found[begin] = Region(begin, position, tuple(self._collapsed(begin)))
+                begin = None
+        return found
+
+    def _collapsed(self, begin: int) -> Iterator[UOp]:
+        """The parallel loops from here on, one right in the other."""
+        yield self.nodes[begin]
+        for position in range(begin + 1, len(self.nodes)):
+            node = self.nodes[position]
+            if node.op is RANGE and kind_of(node) == "parallel" and not node.src:
+                yield node
+            elif self.uses.is_live(position):
+                return
+
+    @cached_property
+    def owned(self) -> Mapping[int, Region]:
+        """ALLOC, by where it stands → the one region that uses it, and does not hold it."""
+        found: dict[int, Region] = {}
+        for position, node in enumerate(self.nodes):
+            users = [*self.uses.stores[node], *self.uses.loads[node]]
+            for region in self.regions.values() if node.op is ALLOC and users else ():
+                inside = all(region.begin < user < region.end for user in users)
+                if inside and position < region.begin:
+                    found[position] = region
+        return found
+
+    def open_region(self, region: Region) -> None:
+        """Begin what each thread does, up to the loop."""
+        self._header, self.taken = len(self.lines), 0
+        self._depth += 1
+        self.region = region
+        here = self.position
+        for position in [p for p, owner in self.owned.items() if owner is region]:
+            self.position = position
+            _declare_here(self, self.nodes[position])
+        self.position = here
+
+    def share_loop(self, region: Region) -> None:
+        """Divide the loop that was just opened; a thread takes some iterations at once."""
+        count = len(region.loops)
+        total = math.prod(item.arg.size for item in region.loops)
+        chunk = "1" if total < 2 * CHUNKS else f"{total} / ({CHUNKS} * omp_get_max_threads()) + 1"
+        collapse = f" collapse({count})" if count > 1 else ""
+        around = "    " * (self._depth - 1)
+        pragma = f"{around}#pragma omp for{collapse} schedule(dynamic, {chunk}) nowait"
+        self.lines.insert(len(self.lines) - 1, pragma)
+
+    def leave(self, ranges: tuple[UOp, ...]) -> None:
+        """Close ranges, and the region that they are the loops of."""
+        super().leave(ranges)
+        if self.region is not None and self.region.end == self.position:
+            if self.streams:
+                self.line("stream_fence();")
+                self.streams = False
+            self.close_block()
+            self.region = None
+            self.own = max(self.own, self.taken)
+            self.lines[self._header : self._header] = self._begun()
+
+    def _begun(self) -> Iterator[str]:
+        around = "    " * self._depth
+        if not self.taken:
+            yield f"{around}#pragma omp parallel"
+            yield f"{around}{{"
+            return
+        yield f"{around}#pragma omp parallel num_threads(program_threads())"
+        yield f"{around}{{"
+        yield f"{around}    char *own = owned + omp_get_thread_num() * (int64_t){self.taken};"
+
+
+def _open(kernel: ThreadedKernel, node: UOp) -> None:
+    """A loop; before it, the region that it is the first loop of."""
+    region = kernel.regions.get(kernel.position)
+    if region is not None:
+        kernel.open_region(region)
+    VECTOR_STATEMENTS[RANGE](kernel, node)
+    if region is not None:
+        kernel.share_loop(region)
+
+
+def _declare(kernel: ThreadedKernel, node: UOp) -> None:
+    """What one region alone uses is declared there."""
+    if kernel.position not in kernel.owned:
+        _declare_here(kernel, node)
+
+
+def _declare_here(kernel: ThreadedKernel, node: UOp) -> None:
+    c_type, size = kernel.element_type(node)
+    if kernel.region is None or node.size * size <= LARGEST_LOCAL:
+        VECTOR_STATEMENTS[ALLOC](kernel, node)
+        return
+    name = kernel.names[node] = kernel.fresh("t")
+    kernel.line(f"{c_type} *restrict {name} = ({c_type} *)(own + {kernel.taken});")
+    kernel.taken += aligned(node.size * size)
+
+
+STATEMENTS: Mapping[Op, Statement[ThreadedKernel]] = {
+    **VECTOR_STATEMENTS,
+    RANGE: _open,
+    ALLOC: _declare,
+}
+
+PRELUDE: Mapping[str, str] = {
+    "omp_get_max_threads": """\
+#ifdef _OPENMP
+int omp_get_max_threads(void);
+#else
+static inline int omp_get_max_threads(void) { return 1; }
+#endif
+""",
+    "omp_get_thread_num": """\
+#ifdef _OPENMP
+int omp_get_thread_num(void);
+#else
+static inline int omp_get_thread_num(void) { return 0; }
+#endif
+""",
+    # The workspace has room for those that there are when its size is first asked for.
+    "program_threads": """\
+static int program_threads(void) {
+    static int most;
+    int now = omp_get_max_threads();
+    if (!most) most = now;
+    return now < most ? now : most;
+}
+""",
+}
+
+C = Tables(VECTORS.text, STATEMENTS, {**VECTORS.prelude, **PRELUDE}, ThreadedKernel)
+"""The renderer of week 7."""
+
+
+def render_threaded_c(program: UOp, *, checked: bool = False) -> str:
+    """The translation unit of a program of kernels in which loops may be of kind parallel."""
+    return render_c(program, checked=checked, tables=C)
