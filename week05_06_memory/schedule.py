@@ -156,14 +156,15 @@ def from_json(rows: Json) -> Schedule:
 
 
 def _step(place: int, row: Json) -> Step:
-    if not isinstance(row, dict) or row.get("step") not in STEPS:
+    name = row.get("step") if isinstance(row, dict) else None
+    if not isinstance(name, str) or name not in STEPS:
         known = ", ".join(STEPS)
         raise ScheduleError(f'step {place}: expected {{"step": one of {known}}}, got {brief(row)}')
-    rest = {name: value for name, value in row.items() if name != "step"}
+    rest = {key: value for key, value in row.items() if key != "step"}
     try:
-        found: Step = Record(STEPS[row["step"]]).load(rest)
+        found: Step = Record(STEPS[name]).load(rest)
     except ProgramError as fault:
-        raise ScheduleError(f"step {place}: {row['step']}: {fault.args[0]}") from fault
+        raise ScheduleError(f"step {place}: {name}: {fault.args[0]}") from fault
     return found
 
 
