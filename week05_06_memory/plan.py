@@ -8,8 +8,8 @@ the machine; no op is known by its name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from week01_uops.node import UOp, toposort
 from week01_uops.ops import PARAM
@@ -67,12 +67,14 @@ class Planner:
         body: as far as it is scheduled.
         machine: what it is scheduled for.
         steps: the schedule so far.
+        refused: steps that were tried, and why they were refused.
         decisions: nest by nest.
     """
 
     body: UOp
     machine: Machine
     steps: list[Planned] = field(default_factory=list)
+    refused: list[Planned] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     _done: set[int] = field(default_factory=set)
 
@@ -86,15 +88,18 @@ class Planner:
     def _waiting(self) -> Iterator[Nest]:
         for nest in nests_of(self.body):
             if self._done.isdisjoint(r.arg.id for r in nest.root.src[1:]):
-                yield nest
+                yield replace(nest, around=tuple(_around(self.body, nest)))
 
     def _do(self, step: Step, because: str) -> bool:
         """Apply a step; False if it is refused."""
         try:
-            self.body = step.apply(self.body)
-        except ScheduleError:
+            after = step.apply(self.body)
+        except ScheduleError as refusal:
+            self.refused.append(Planned(step, str(refusal)))
             return False
-        self.steps.append(Planned(step, because))
+        if after is not self.body:
+            self.steps.append(Planned(step, because))
+            self.body = after
         return True
 
     def _number(self) -> int:
@@ -126,14 +131,13 @@ class Planner:
         streamed = _streamed(nest, choice, self.machine)
         if streamed is not None and self._hoist(nest, streamed):
             return
-        around = _around(self.body, nest)
-        order = best_order(nest, choice.tile, around, self.machine)
+        order = best_order(nest, choice.tile, self.machine)
         self.decisions.append(Decision(nest, choice, order))
         parts = {r: self._split(r, choice) for r in (*nest.results, *nest.summed)}
         self._done |= {r.arg.id for r in nest.root.src[1:]}
         self._arrange(nest, choice, order, parts)
         for packing in order.packings:
-            self._pack(packing, order, parts, around)
+            self._pack(packing, order, parts, nest.around)
         self._set_kinds(nest, parts)
         self._unroll_short_sums(nest, parts)
         if _worth_streaming(nest, self.machine):
@@ -188,7 +192,7 @@ class Planner:
             self._do(Reorder(tuple(names)), because)
 
     def _pack(
-        self, packing: Packing, order: Order, parts: dict[UOp, Parts], around: list[UOp]
+        self, packing: Packing, order: Order, parts: dict[UOp, Parts], around: Sequence[UOp]
     ) -> None:
         within = [parts[r].tiles for r in order.loops if r in packing.within]
         if within:
@@ -206,7 +210,8 @@ class Planner:
                 if any(filled_in(self.body, r) for r in _named(self.body, name)):
                     self._do(Widen(name), "a tile's rows are filled before it")
             if part.unrolled is not None:
-                why = "copies share operands" if item in nest.results else "independent sums"
+                shared = "copies share operands" if nest.sums else "several vectors in one turn"
+                why = shared if item in nest.results else "independent sums"
                 self._do(Kind(part.unrolled, "unroll"), why)
             if part.vector is not None:
                 self._do(Kind(part.vector, "vector"), "elements lie next to each other")

@@ -43,6 +43,7 @@ class Arranged:
         steps: its schedule; a given one has no reasons.
         after: its body at tile level, simplified.
         decisions: nest by nest, of the default scheduler.
+        refused: steps that the default scheduler tried, and why they were refused.
     """
 
     kernel: str
@@ -50,6 +51,7 @@ class Arranged:
     steps: tuple[Planned, ...]
     after: UOp
     decisions: tuple[Decision, ...] = ()
+    refused: tuple[Planned, ...] = ()
 
 
 def arrange(kernel: str, body: UOp, machine: Machine, own: Schedule | None = None) -> Arranged:
@@ -60,8 +62,9 @@ def arrange(kernel: str, body: UOp, machine: Machine, own: Schedule | None = Non
     """
     if own is None:
         planner = Planner(body, machine).run()
-        steps, decisions = tuple(planner.steps), tuple(planner.decisions)
-        return Arranged(kernel, body, steps, rewrite(planner.body, RULES_OF_LOOPS), decisions)
+        after = rewrite(planner.body, RULES_OF_LOOPS)
+        told = tuple(planner.steps), after, tuple(planner.decisions), tuple(planner.refused)
+        return Arranged(kernel, body, *told)
     try:
         after = apply(body, own)
     except ScheduleError as refusal:
@@ -97,6 +100,8 @@ def scheduled(
             name = names[body]
             done = arrange(name, body, machine, given.get(name, given.get("*")))
             trace.fired.update(show(item.step) for item in done.steps)
+            for item in done.refused:
+                trace.decline(show(item.step), item.because, body)
             tell(done)
             return done.after
 
