@@ -89,8 +89,8 @@ def main(
             continue
         try:
             cases = compare.choose(suite, only)
-        except KeyError as error:
-            raise click.UsageError(error.args[0]) from None
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
         found = compare.Comparison(suite, threads, against)
         found.measure(cases, Plan(rounds, budget), console, json_file)
         found.show(console)

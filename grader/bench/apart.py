@@ -44,9 +44,9 @@ class Apart:
     def __init__(self, workload: Workload, inputs: Sequence[Array], source: str) -> None:
         self.inputs = inputs
         self.out = aligned_empty(workload.shape, float32)
+        library = build(source)
         self.folder = tempfile.TemporaryDirectory(prefix="grader-bench-")
-        layout = Layout.of(workload.program)
-        self._start(layout, build(source))
+        self._start(Layout.of(workload.program), library)
         try:
             words = self._answer(b"").split()
             self._addresses = [int(word) for word in words]

@@ -89,12 +89,15 @@ def choose(suite: str, only: str) -> list[str]:
     """The names of the cases in which the pattern is found.
 
     Raises:
-        KeyError: there are none; says which there are.
+        ValueError: there are none, and there are others; or it is no pattern.
     """
     names = [workload.name for workload in SUITES[suite]()]
-    found = [name for name in names if re.search(only, name)]
+    try:
+        found = [name for name in names if re.search(only, name)]
+    except re.error as error:
+        raise ValueError(f"{only} is no pattern: {error}") from None
     if not found:
-        raise KeyError(f"expected a pattern found in one of {', '.join(names)}, got {only}")
+        raise ValueError(f"expected a pattern found in one of {', '.join(names)}, got {only}")
     return found
 
 

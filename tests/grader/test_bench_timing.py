@@ -1,0 +1,232 @@
+"""Rounds: who takes turns, what counts, what drops out; and the rows that follow."""
+
+import json
+import math
+import time
+
+import numpy as np
+import pytest
+
+from grader.bench import timing
+from grader.bench.contractions import gemm
+from grader.bench.row import Row, geomeans
+from grader.bench.runner import roofline
+from grader.bench.timing import Measurement, Plan, Round, Usage, undisturbed
+from week05_06_memory.machine import Machine
+
+WORKLOAD = gemm("gemm", 3, 4, 5)
+
+
+class Fake:
+    """Computes a product, slowly."""
+
+    pids = ()
+    overhead = 0.0
+
+    def __init__(self, inputs, log, name, seconds=0.0, compute=np.matmul):
+        self.inputs, self.log, self.name = inputs, log, name
+        self.seconds, self.compute = seconds, compute
+        self.out = np.zeros(WORKLOAD.shape, np.float32)
+        self.calls = 0
+        self.closed = False
+
+    def take(self):
+        self.out[...] = np.nan
+        self.log.append((self.name, self.inputs[0].copy()))
+
+    def run(self, calls):
+        for _ in range(calls):
+            self.calls += 1
+            time.sleep(self.seconds)
+            found = self.compute(*self.inputs)
+            if found is not None:
+                self.out[...] = found
+
+    def result(self):
+        return self.out
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(timing, "PAUSE", 0.0)
+    monkeypatch.setattr(timing, "SAMPLE", 0.001)
+
+
+def measurement(log, **computes):
+    inputs = [np.empty(shape, np.float32) for shape in WORKLOAD.shapes]
+    draws = [(d, WORKLOAD.answer(d)) for d in (WORKLOAD.draw(seed) for seed in (0, 1))]
+    contenders = {
+        name: compute if isinstance(compute, Fake) else Fake(inputs, log, name, compute=compute)
+        for name, compute in computes.items()
+    }
+    for fake in contenders.values():
+        fake.inputs = inputs
+    return Measurement(contenders, inputs, draws)
+
+
+def undisturbing(monkeypatch):
+    monkeypatch.setattr(Usage, "now", classmethod(lambda cls, pids=(): cls(0.0, 0.0, 0.0)))
+
+
+def test_contenders_take_turns_on_the_same_fresh_inputs(monkeypatch):
+    undisturbing(monkeypatch)
+    log = []
+    found = measurement(log, ours=np.matmul, numpy=np.matmul, torch=np.matmul)
+    found.calibrate()
+    del log[:]
+    rounds = found.rounds(Plan(rounds=4, budget=60))
+    assert len(rounds) == 4
+    orders = [[name for name, _ in log[3 * k : 3 * k + 3]] for k in range(4)]
+    assert {tuple(sorted(order)) for order in orders} == {("numpy", "ours", "torch")}
+    assert orders[1] == orders[0][::-1]
+    assert len({order[0] for order in orders}) > 1
+    for k in range(4):
+        same = [np.array_equal(log[3 * k][1], drawn) for _, drawn in log[3 * k : 3 * k + 3]]
+        assert all(same)
+    assert not np.array_equal(log[0][1], log[3][1])
+
+
+def test_a_wrong_result_drops_out():
+    found = measurement([], ours=np.matmul, numpy=lambda a, b: a @ b + 1)
+    found.calibrate()
+    assert list(found.contenders) == ["ours"]
+    assert "expected" in str(found.faults["numpy"])
+
+
+def test_work_that_is_done_once_only_is_seen(monkeypatch):
+    """The outputs are forgotten before every sample, and the inputs change."""
+    undisturbing(monkeypatch)
+    kept = []
+
+    def lazy(a, b):
+        kept.append(a @ b)
+        return kept[0]
+
+    found = measurement([], ours=lazy)
+    found.calibrate()
+    assert not found.faults
+    found.rounds(Plan(rounds=3, budget=60))
+    assert "expected" in str(found.faults["ours"])
+
+
+def test_a_failure_ends_one_contender(monkeypatch):
+    undisturbing(monkeypatch)
+    calls = []
+
+    def breaks(a, b):
+        calls.append(1)
+        if len(calls) > 40:
+            raise ValueError("worn out")
+        return a @ b
+
+    found = measurement([], ours=np.matmul, numpy=breaks, torch=np.matmul)
+    numpy = found.contenders["numpy"]
+    found.calibrate()
+    rounds = found.rounds(Plan(rounds=5, budget=60))
+    assert str(found.faults["numpy"]) == "worn out"
+    assert numpy.closed
+    assert all({"ours", "torch"} <= r.seconds.keys() for r in rounds)
+
+
+def test_no_round_goes_on_without_ours(monkeypatch):
+    undisturbing(monkeypatch)
+    found = measurement([], ours=lambda a, b: a @ b, numpy=np.matmul)
+    found.calibrate()
+    found.contenders["ours"].compute = lambda a, b: a @ b + 1
+    assert len(found.rounds(Plan(rounds=7, budget=60))) == 1
+
+
+def test_disturbed_rounds_are_replaced(monkeypatch):
+    busy = iter([0, 0, 0, 9, 9, 9] + [9] * 1000)
+    monkeypatch.setattr(Usage, "now", classmethod(lambda cls, pids=(): cls(0.0, 0.0, next(busy))))
+    found = measurement([], ours=np.matmul)
+    found.calibrate()
+    rounds = found.rounds(Plan(rounds=3, budget=60))
+    assert [r.disturbed for r in rounds] == [True, False, False, False]
+    assert undisturbed(rounds) == rounds[1:]
+
+
+def test_waiting_for_a_processor_disturbs(monkeypatch):
+    waited = iter(range(100000))
+    monkeypatch.setattr(Usage, "now", classmethod(lambda cls, pids=(): cls(0.0, next(waited), 0.0)))
+    found = measurement([], ours=np.matmul)
+    found.calibrate()
+    rounds = found.rounds(Plan(rounds=2, budget=60))
+    assert [r.disturbed for r in rounds] == [True] * 4
+    assert undisturbed(rounds) == rounds
+
+
+def test_one_round_is_measured_whatever_it_takes(monkeypatch):
+    undisturbing(monkeypatch)
+    found = measurement([], ours=np.matmul)
+    found.calibrate()
+    assert len(found.rounds(Plan(rounds=7, budget=0))) == 1
+
+
+def test_short_calls_are_repeated_and_long_ones_are_not(monkeypatch):
+    undisturbing(monkeypatch)
+    monkeypatch.setattr(timing, "WARM", 0.002)
+    log = []
+    slow = Fake([], log, "numpy", seconds=0.01)
+    found = measurement(log, ours=np.matmul, numpy=slow)
+    found.calibrate()
+    before = found.contenders["ours"].calls, slow.calls
+    (one,) = found.rounds(Plan(rounds=1, budget=60))
+    after = found.contenders["ours"].calls, slow.calls
+    assert after[0] - before[0] > 10
+    assert after[1] - before[1] == 1
+    assert one.seconds["numpy"] > 0.01 > one.seconds["ours"]
+
+
+def test_the_counters_of_this_machine_grow():
+    before = Usage.now()
+    end = time.perf_counter() + 0.05
+    while time.perf_counter() < end:
+        pass
+    after = Usage.now()
+    assert after.own >= before.own
+    assert after.all >= before.all
+
+
+def row(case="case", **ratios):
+    found = Row(case, 1, flops=1e9, bytes=10**6)
+    rounds = [Round({"ours": 1.0, **{n: 1 / r for n, r in ratios.items()}}) for _ in range(3)]
+    found.take(rounds)
+    return found
+
+
+def test_ratios_are_medians_of_rounds():
+    found = Row("case", 1)
+    times = [(1.0, 2.0), (3.0, 1.0), (2.0, 2.0)]
+    found.take([Round({"ours": a, "numpy": b}) for a, b in times])
+    assert found.ratio == {"numpy": 1.0}
+    assert sorted(found.ratios["numpy"]) == [0.5, 1.0, 3.0]
+    assert (found.ours_s, found.rounds, found.correct) == (2.0, 3, True)
+
+
+def test_the_rival_is_the_faster_eager_library():
+    assert row(numpy=0.5, torch=0.9, jax=4.0).rival == "torch"
+    assert row(numpy=0.5, torch=0.9, jax=4.0).best == pytest.approx(0.9)
+    assert row(jax=4.0).best is None
+
+
+def test_means_leave_out_what_failed():
+    failed = row(numpy=0.001)
+    failed.fail("crashed")
+    assert (failed.correct, failed.ratio, failed.gflops) == (False, {}, None)
+    means = geomeans([row(numpy=0.5), row(numpy=2.0, torch=4.0), failed])
+    assert means == pytest.approx({"numpy": 1.0, "torch": 4.0, "best": math.sqrt(2.0)})
+
+
+def test_roofline_is_the_larger_rate():
+    rates = {"peak_flops": 1e9, "bandwidth": 1e9, "copy_bandwidth": 1e9}
+    machine = Machine.from_json(json.dumps(rates))
+    found = row(numpy=1.0)
+    assert roofline(found, machine) == pytest.approx(1.0)
+    found.flops, found.bytes, found.threads = 1e8, 10**9, 2
+    assert roofline(found, machine) == pytest.approx(0.5)
+    found.fail("wrong")
+    assert roofline(found, machine) is None

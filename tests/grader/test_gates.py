@@ -1,0 +1,234 @@
+"""Gates: what earns credit, what is skipped, what is measured twice; and how it is reported."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from grader import cli, gates, session
+from grader.bench.row import Row
+from grader.bench.suites import SUITES
+from grader.bench.timing import Round
+from grader.gates import FILE, Gate, GateResult, Gates, Threshold, gates_of, interval, judge
+from grader.results import Result, WeekResult
+from grader.weeks import WEEKS, week_of
+from tests.grader.compilers import ECHO, submission
+
+STEPS = (Threshold(1.0, 1.0), Threshold(2.0, 0.5))
+GATE = Gate("gemm", 1, "best", STEPS)
+
+
+def made(numpy=None, torch=None, *, ours=1.0, case="gemm", rounds=7):
+    """A row with these ratios."""
+    row = Row(case, 1, flops=1.0, bytes=1)
+    theirs = {name: ours / r for name, r in (("numpy", numpy), ("torch", torch)) if r}
+    row.take([Round({"ours": ours, **theirs})] * rounds)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("ratios", "outcome", "credit"),
+    [
+        ((0.5, 0.9), "passed", 1.0),
+        ((0.5, 1.0), "passed", 1.0),
+        ((0.5, 1.01), "partial", 0.5),
+        ((2.0, 0.1), "partial", 0.5),
+        ((2.01, 0.1), "failed", 0.0),
+    ],
+)
+def test_credit_is_that_of_the_strictest_threshold(ratios, outcome, credit):
+    result = judge(GATE, made(*ratios))
+    assert (result.outcome, result.credit) == (outcome, credit)
+    assert result.ratio == pytest.approx(max(ratios))
+    assert result.low <= result.ratio <= result.high
+
+
+def test_wrong_results_fail_however_fast():
+    row = made(0.01, 0.01)
+    row.fail("element [0]: expected 1, got 2")
+    result = judge(GATE, row)
+    assert (result.outcome, result.credit, result.ratio) == ("failed", 0.0, None)
+    assert "expected 1, got 2" in result.message
+
+
+@pytest.mark.parametrize(
+    ("skipped", "says"),
+    [
+        ({"torch": "torch is not installed"}, "torch is not installed"),
+        ({"numpy": "ValueError: broken", "torch": "no"}, "ValueError: broken"),
+    ],
+)
+def test_without_its_reference_a_gate_is_skipped(skipped, says):
+    row = made(0.5)
+    row.skipped = skipped
+    result = judge(GATE, row)
+    assert (result.outcome, result.credit) == ("skipped", 0.0)
+    assert says in result.message
+
+
+def test_what_a_library_does_not_offer_is_no_reason_to_skip():
+    row = made(None, 0.5)
+    row.skipped["numpy"] = "NumPy has no function for it"
+    assert judge(GATE, row).outcome == "passed"
+
+
+def test_what_cannot_be_measured_is_skipped():
+    row = Row("gemm", 1)
+    row.fail("expected a C compiler, but neither gcc nor clang is on PATH", blameless=True)
+    result = judge(GATE, row)
+    assert (result.outcome, result.credit) == ("skipped", 0.0)
+
+
+def test_faster_than_the_machine_is_held_for_review():
+    row = made(0.001, 0.001)
+    row.flops = 1e18
+    result = judge(GATE, row)
+    assert result.outcome == "failed"
+    assert "held for review" in result.message
+
+
+def test_the_interval_holds_the_median_and_narrows():
+    few, many = [0.9, 1.0, 1.1], [0.9, 1.0, 1.1] * 20
+    assert interval(few) == interval(few)
+    low, high = interval(few)
+    assert low <= 1.0 <= high
+    assert interval(many)[1] - interval(many)[0] < high - low
+
+
+def measuring(rows):
+    """Measure by a table of rows for each run, and note the jobs."""
+    jobs = []
+
+    def measure(job, threads):
+        jobs.append((job.cases, threads, job.seed))
+        for case in job.cases:
+            yield case
+            yield rows[len(jobs) - 1](case)
+
+    return measure, jobs
+
+
+def results(found, measure, **options):
+    return [
+        e
+        for e in gates.run(week_of(1), found, measure=measure, **options)
+        if not isinstance(e, str)
+    ]
+
+
+def noisy(*ratios):
+    def make(case):
+        row = Row(case, 1)
+        row.take([Round({"ours": r, "numpy": 1.0, "torch": 1.0}) for r in ratios])
+        return row
+
+    return make
+
+
+def test_near_the_edge_it_is_measured_again_and_both_count():
+    found = Gates("week5", 3, (GATE, Gate("clear", 1, "best", STEPS)))
+    edge = {"gemm": noisy(0.9, 1.05, 1.1), "clear": noisy(0.5, 0.5, 0.5)}
+    again = noisy(0.9, 0.9, 0.9)
+    measure, jobs = measuring([lambda case: edge[case](case), again])
+    clear, gemm = results(found, measure)
+    assert [cases for cases, _, _ in jobs] == [("gemm", "clear"), ("gemm",)]
+    assert jobs[0][2] != jobs[1][2], "the second time has other inputs"
+    assert (clear.case, clear.outcome) == ("clear", "passed")
+    assert (gemm.ratio, gemm.outcome) == (pytest.approx(0.9), "passed")
+
+
+def test_threads_are_measured_apart():
+    found = Gates("week5", 3, (GATE, Gate("gemm", 2, "best", STEPS)))
+    measure, jobs = measuring([noisy(0.5)] * 2)
+    assert [r.threads for r in results(found, measure)] == [1, 2]
+    assert [(cases, threads) for cases, threads, _ in jobs] == [(("gemm",), 1), (("gemm",), 2)]
+
+
+def test_the_data_file_names_cases_that_exist():
+    for package in json.loads(FILE.read_text()):
+        found = gates_of(package)
+        assert package in {week.package for week in WEEKS}
+        names = {workload.name for workload in SUITES[found.suite]()}
+        for gate in found.gates:
+            assert gate.case in names
+            steps = [t.credit for t in gate.thresholds]
+            assert steps == sorted(steps, reverse=True)
+            assert steps[0] == 1.0
+    assert gates_of("week01_uops") is None
+
+
+def test_a_gate_may_have_thresholds_of_its_own(tmp_path):
+    file = tmp_path / "gates.json"
+    gate = {"case": "x", "threads": 2, "thresholds": [{"ratio": 9, "credit": 1}]}
+    given = {"suite": "week5", "rounds": 3, "reference": "numpy", "thresholds": [], "gates": [gate]}
+    file.write_text(json.dumps({"week": given}))
+    (found,) = gates_of("week", file).gates
+    assert found == Gate("x", 2, "numpy", (Threshold(9, 1),))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "allow_skips", "passes"),
+    [
+        ("passed", False, True),
+        ("partial", False, True),
+        ("failed", True, False),
+        ("skipped", False, False),
+        ("skipped", True, True),
+    ],
+)
+def test_a_week_passes_if_every_gate_earns_something(outcome, allow_skips, passes):
+    week = WeekResult(5, "week", "week 5", ["t"], [Result("t", "passed")])
+    week.gates.append(GateResult("gemm", 1, "best", 1.0, outcome))
+    assert week.passed(allow_skips=allow_skips) is passes
+
+
+@pytest.fixture
+def grade(tmp_path, monkeypatch):
+    """Run the command on a week with one test and these gates."""
+    monkeypatch.chdir(tmp_path)
+    folder = submission(tmp_path / "student", ECHO)
+    test = tmp_path / "test_spec_case.py"
+    test.write_text("def test_nothing():\n    pass\n")
+    monkeypatch.setattr(session, "spec_tests", lambda week: [test])
+    found = Gates("week5", 3, (GATE, Gate("slow", 1, "best", STEPS)))
+    monkeypatch.setattr("grader.gates.gates_of", lambda package: found)
+    monkeypatch.setattr("grader.gates_report.gates_of", lambda package: found)
+
+    def run(*outcomes, options=()):
+        def measure(week, found, **given):
+            assert given["submission"] == folder.resolve()
+            for outcome in outcomes:
+                yield "gemm"
+                yield outcome
+
+        monkeypatch.setattr("grader.gates.run", measure)
+        arguments = ["--week", "1", "--submission", str(folder), "--json", "out.json", *options]
+        result = CliRunner().invoke(cli.main, arguments)
+        return result, json.loads((tmp_path / "out.json").read_text())
+
+    return run
+
+
+PASSED = GateResult("gemm", 1, "best", 1.0, "passed", 1.0, 0.8, 0.7, 0.9)
+FAILED = GateResult("slow", 1, "best", 1.0, "failed", 0.0, 9.0, 8.0, 10.0)
+
+
+def test_gates_are_reported(grade):
+    result, data = grade(PASSED, FAILED)
+    assert result.exit_code == 1
+    (week,) = data["weeks"]
+    assert [gate["credit"] for gate in week["gates"]] == [1.0, 0.0]
+    assert week["gates"][0]["ratio"] == 0.8
+    for part in (
+        "1.00 of 2 points",
+        "0.80 [0.70, 0.90]",
+        "credit by ratio: 1 up to 1, 0.5 up to 2",
+    ):
+        assert part in result.output
+    assert grade(PASSED)[0].exit_code == 0
+
+
+def test_gates_may_be_left_out(grade):
+    result, data = grade(FAILED, options=["--no-gates"])
+    assert result.exit_code == 0, result.output
+    assert data["weeks"][0]["gates"] == []
