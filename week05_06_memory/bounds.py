@@ -12,7 +12,7 @@ A condition ends a reduction if the term is the reduction's identity wherever it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from week01_uops.calls import substitute
 from week01_uops.node import UOp, const, make
@@ -21,7 +21,16 @@ from week01_uops.rewrite import Trace, rewrite
 from week01_uops.simplify import SIMPLIFY
 from week02_render.ops import INDEX, RANGE, loop, open_ranges
 from week03_loops.ops import REDUCE, identity
-from week05_06_memory.masks import BOUNDED, at_least_one, closes, cuts, is_staged, least, uppers
+from week05_06_memory.masks import (
+    BOUNDED,
+    at_least_one,
+    closes,
+    cuts,
+    is_below,
+    is_staged,
+    least,
+    uppers,
+)
 from week05_06_memory.nests import fresh_numbers
 
 RULES = SIMPLIFY + BOUNDED
@@ -31,34 +40,31 @@ def bound_masks(body: UOp, trace: Trace) -> UOp:
     """Bound the ranges of reductions, then those of what is held for them, while any mask can."""
     if all(node.op is not CMPLT for node in body.toposort()):
         return body
-    before = body
-    while (found := _next(body)) is not None:
-        name, body = found
-        trace.fired[name] += 1
-    return body if body is before else rewrite(body, RULES)
-
-
-def _next(body: UOp) -> tuple[str, UOp] | None:
-    for name, step in STEPS.items():
-        if (found := step(body)) is not None:
-            return name, found
-    return None
+    before, after = None, body
+    while after is not before:
+        before = after
+        for name, step in STEPS.items():
+            while (found := step(after)) is not None:
+                after = found
+                trace.fired[name] += 1
+    return after if after is body else rewrite(after, RULES)
 
 
 def _bound_reductions(body: UOp) -> UOp | None:
-    """All reductions over one range that one condition ends; they keep sharing their range."""
-    ended: dict[tuple[UOp, UOp], list[UOp]] = defaultdict(list)
+    """All reductions that a mask ends; those over one range go on sharing it."""
+    numbers = fresh_numbers(body)
+    names: dict[tuple[UOp, UOp], UOp] = {}
+    ended: dict[UOp, dict[UOp, UOp]] = defaultdict(dict)
     for node in body.toposort():
         if node.op is REDUCE:
             neutral = identity(node.arg.op, node.dtype)
             for item in _free(node):
                 for cut in cuts(node.src[0], item, open_ranges(node)):
-                    if cut.constant == neutral and not _is_below(item, cut.edge):
-                        ended[item, cut.edge].append(node)
-    if not ended:
-        return None
-    (item, edge), nodes = next(iter(ended.items()))
-    return _replaced(body, nodes, {item: _bounded(item, edge, body)})
+                    if cut.constant == neutral:
+                        if (item, cut.edge) not in names:
+                            names[item, cut.edge] = _bounded(item, cut.edge, next(numbers))
+                        ended[node].setdefault(item, names[item, cut.edge])
+    return _replaced(body, ended) if ended else None
 
 
 def _free(node: UOp) -> list[UOp]:
@@ -66,26 +72,19 @@ def _free(node: UOp) -> list[UOp]:
     return [item for item in node.src[1:] if not closes(node.src[0], item)]
 
 
-def _is_below(index: UOp, edge: UOp) -> bool:
-    """Whether an index is a RANGE that is bounded by the edge, or by one that is no larger."""
-    known = uppers(index) if index.op is RANGE else set()
-    return edge in known or any(at_least_one(upper) is edge for upper in known)
-
-
-def _bounded(item: UOp, edge: UOp, body: UOp) -> UOp:
+def _bounded(item: UOp, edge: UOp, number: int) -> UOp:
     """A new RANGE that ends at the edge too."""
     for old in item.src:
         edge = least(old, edge)
-    return loop(next(fresh_numbers(body)), item.arg.size, edge, item.arg.kind)
+    return loop(number, item.arg.size, edge, item.arg.kind)
 
 
-def _replaced(body: UOp, closers: Iterable[UOp], ranges: dict[UOp, UOp]) -> UOp:
-    """The body with other RANGEs inside some of the nodes that close them."""
-    chosen = set(closers)
+def _replaced(body: UOp, ranges: Mapping[UOp, Mapping[UOp, UOp]]) -> UOp:
+    """The body with other RANGEs inside the nodes that close them."""
     done: dict[UOp, UOp] = {}
     for node in body.toposort():
         new = node.with_src(tuple([done[s] for s in node.src]))
-        done[node] = substitute(new, ranges) if node in chosen else new
+        done[node] = substitute(new, ranges[node]) if node in ranges else new
     return done[body]
 
 
@@ -103,6 +102,11 @@ def _stages(body: UOp) -> Iterator[tuple[UOp, list[UOp]]]:
     return ((held, users) for held, users in loads.items() if held not in other)
 
 
+def _with_edge(body: UOp, held: UOp, item: UOp, edge: UOp) -> UOp:
+    number = next(fresh_numbers(body))
+    return _replaced(body, {held: {item: _bounded(item, edge, number)}})
+
+
 def _bound_stage(body: UOp) -> UOp | None:
     """A STAGE of which all that is read lies below an edge."""
     for held, loads in _stages(body):
@@ -112,8 +116,8 @@ def _bound_stage(body: UOp) -> UOp | None:
             edges = {e for i in indices if i.op is RANGE for u in uppers(i) for e in _implied(u)}
             for edge in sorted(edges, key=lambda e: len(e.toposort())):
                 known = open_ranges(edge) <= open_ranges(held)
-                if known and not _is_below(item, edge) and all(_is_below(i, edge) for i in indices):
-                    return _replaced(body, [held], {item: _bounded(item, edge, body)})
+                if known and not is_below(item, edge) and all(is_below(i, edge) for i in indices):
+                    return _with_edge(body, held, item, edge)
     return None
 
 
@@ -127,17 +131,17 @@ def _select(body: UOp) -> UOp | None:
         for item in _free(held):
             axis = held.src.index(item)
             for cut in cuts(held.src[0], item, open_ranges(held)):
-                if cut.certain and not _is_below(item, cut.edge):
+                if cut.certain:
                     nothing = const(cut.constant, held.dtype)
                     selected = {
                         load: make(
                             WHERE, (make(CMPLT, (load.src[0].src[axis], cut.edge)), load, nothing)
                         )
                         for load in loads
-                        if not _is_below(load.src[0].src[axis], cut.edge)
+                        if not is_below(load.src[0].src[axis], cut.edge)
                     }
                     wrapped = substitute(body, selected)
-                    return _replaced(wrapped, [held], {item: _bounded(item, cut.edge, body)})
+                    return _with_edge(wrapped, held, item, cut.edge)
     return None
 
 

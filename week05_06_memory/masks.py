@@ -54,6 +54,17 @@ def _is_least(node: UOp) -> bool:
     return node.src[0] in (less, rewrite(less, SIMPLIFY))
 
 
+def at_least_one(edge: UOp) -> UOp:
+    """max(edge, 1)."""
+    return make(MAX, (edge, const(1, edge.dtype)))
+
+
+def is_below(index: UOp, edge: UOp) -> bool:
+    """Whether an index is a RANGE that is bounded by the edge, or by one that is no larger."""
+    known = uppers(index) if index.op is RANGE else set()
+    return edge in known or any(at_least_one(upper) is edge for upper in known)
+
+
 def _decided_by_bound(a: UOp, b: UOp) -> UOp | None:
     """A < b, where the bound of a RANGE r < u says so: r is u − 1 at most."""
     gap = difference(a, b) or ZERO
@@ -138,7 +149,10 @@ class Cut(NamedTuple):
 
 
 def cuts(value: UOp, item: UOp, known: frozenset[UOp]) -> Iterator[Cut]:
-    """Where a value's masks make it constant along a RANGE; the edges depend on known ranges."""
+    """Where a value's masks make it constant along a RANGE, before where the RANGE ends anyway.
+
+    The edges depend on known ranges only.
+    """
     whole = unstaged(value, item)
     if closes(whole, item):
         return
@@ -146,9 +160,12 @@ def cuts(value: UOp, item: UOp, known: frozenset[UOp]) -> Iterator[Cut]:
         if condition.op is CMPLT and item in open_ranges(condition):
             found = bounds_of(condition, item) or Bounds([], [], [])
             for edge in found.upper or found.lower:
-                masked = substitute(whole, {condition: const(not found.upper, bool_)})
+                edge = rewrite(edge, SIMPLIFY)
+                if is_below(item, edge) or is_below(item, at_least_one(edge)):
+                    continue
                 if open_ranges(edge) <= known and ended(item, edge) >= LEAST_ENDED:
-                    yield from _cut(rewrite(edge, SIMPLIFY), masked)
+                    masked = substitute(whole, {condition: const(not found.upper, bool_)})
+                    yield from _cut(edge, masked)
 
 
 def _cut(edge: UOp, masked: UOp) -> Iterator[Cut]:
@@ -157,11 +174,6 @@ def _cut(edge: UOp, masked: UOp) -> Iterator[Cut]:
     if assumed.op is CONST:
         certain = exact.op is CONST or edge.interval[0] >= 1
         yield Cut(edge if certain else at_least_one(edge), assumed.arg.value, certain)
-
-
-def at_least_one(edge: UOp) -> UOp:
-    """max(edge, 1)."""
-    return make(MAX, (edge, const(1, edge.dtype)))
 
 
 def unstaged(value: UOp, item: UOp) -> UOp:

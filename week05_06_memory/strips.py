@@ -47,53 +47,65 @@ class _Refusal(Exception):  # noqa: N818 - a decision, no error
     """Why a kernel stays by itself."""
 
 
+Refused = dict[tuple[object, ...], tuple[str, UOp]]
+"""Why two kernels stay apart, and the first of them, by what that depends on."""
+
+
 def hold_strips(machine: Machine) -> PassFunction:
     """The pass that takes kernels into their readers, the last ones first, where that pays."""
 
     def run(program: UOp, trace: Trace) -> UOp:
-        refused: dict[tuple[UOp, UOp], str] = {}
+        refused: Refused = {}
         while (found := _next(program, machine, refused)) is not None:
             program = replace_calls(program, found)
             trace.fired["strips"] += 1
-        for (producer, _), reason in refused.items():
+        for reason, producer in refused.values():
             trace.decline("strips", reason, producer)
         return program
 
     return run
 
 
-def _next(
-    program: UOp, machine: Machine, refused: dict[tuple[UOp, UOp], str]
-) -> dict[UOp, UOp | None] | None:
+def _next(program: UOp, machine: Machine, refused: Refused) -> dict[UOp, UOp | None] | None:
     """The last two kernels that become one, and what takes their place."""
     kernels = kernels_of(program)
     users = Counter(storage_of(a) for n in top_nodes(program) if n.op is CALL for a in n.src[1:])
     users.update(storage_of(output) for output in program.src)
-    writers = {place: k for k in kernels for place in k.written}
+    writers = {place: k.call for k in kernels for place in k.written}
     for consumer in reversed(kernels):
-        for place in dict.fromkeys(map(storage_of, consumer.call.src[1:])):
-            producer = writers.get(place)
-            if producer is None or producer is consumer or place.op is not ALLOC:
-                continue
-            pair = producer.call, consumer.call
-            if users[place] == 2 and pair not in refused:
-                try:
-                    return {consumer.call: _joined(*pair, place, machine), producer.call: None}
-                except _Refusal as refusal:
-                    refused[pair] = str(refusal)
+        for slot, place in enumerate(map(storage_of, consumer.call.src[1:])):
+            producer = writers.get(place, consumer.call)
+            if producer is not consumer.call and place.op is ALLOC and users[place] == 2:
+                joined = _try(producer, consumer.call, slot, machine, refused)
+                if joined is not None:
+                    return {consumer.call: joined, producer: None}
     return None
+
+
+def _try(first: UOp, second: UOp, slot: int, machine: Machine, refused: Refused) -> UOp | None:
+    """The two as one CALL; None, with the reason noted, if they stay apart."""
+    pair, bodies = (first, second), (first.src[0], second.src[0], slot)
+    if pair in refused or bodies in refused:
+        return None
+    key: tuple[object, ...] = pair
+    try:
+        _check_order(first, second)
+        key = bodies
+        return _joined(first, second, storage_of(second.src[1 + slot]), machine)
+    except _Refusal as refusal:
+        refused[key] = str(refusal), first
+        return None
 
 
 def _joined(first: UOp, second: UOp, place: UOp, machine: Machine) -> UOp:
     """The second CALL with the first one in it, which fills `place`."""
-    _check_order(first, second)
     arguments = _arguments(first, second, place)
     slots = {storage: slot for slot, storage in enumerate((*arguments, place))}
     later = renumbered(second, slots)
     earlier = _fresh_ranges(renumbered(first, slots), later)
     join = _Join.of(earlier, later, slots[place], place.shape)
+    _check_price(join, place, machine)
     body = join.body()
-    _check_price(join, body, place, machine)
     done, _, _ = kernel_name(body).rpartition("_")
     stored = (second.arg.name or "") if second.arg else ""
     name = f"{done}_{stored.rpartition('_')[2]}"
@@ -288,17 +300,17 @@ def is_order_free(body: UOp) -> bool:
     )
 
 
-def _check_price(join: _Join, body: UOp, place: UOp, machine: Machine) -> None:
+def _check_price(join: _Join, place: UOp, machine: Machine) -> None:
     """Holding strips saves more than reading again what does not belong to them costs."""
     row = next((r for r in reversed(join.loops) if r.arg.size > 1), join.loops[-1])
     strip = Strip(row, frozenset(join.loops) - {row})
-    held, size = strip.held(body), bytes_of(place)
+    parts = (join.later, join.held())
+    held, size = strip.held(*parts), bytes_of(place)
     saved = 2 * size * (byte_cost(machine, size) - byte_cost(machine, held))
     if saved <= 0:
         raise _Refusal(f"a strip of {held:.3g} bytes is no nearer than all {size:.3g}")
-    parts = (join.later, join.moved())
-    again = sum(strip.read_again(part) for part in parts if not has_stage(part))
-    extra = strip.strips * again * byte_cost(machine, strip.read_again(body) + held) / HIDDEN
+    again = sum(strip.read_again(p) for p in (join.later, join.moved()) if not has_stage(p))
+    extra = strip.strips * again * byte_cost(machine, strip.read_again(*parts) + held) / HIDDEN
     if extra >= saved:
         raise _Refusal(
             f"reading {again:.3g} bytes again for each of {strip.strips} strips costs more than "

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from week01_uops.node import UOp
+from week01_uops.node import UOp, toposort
 from week02_render.ops import LOAD, open_ranges, storage_of
 from week04_fusion.ops import STAGE
 from week05_06_memory.machine import Machine
@@ -65,10 +65,10 @@ class Strip:
         (size,) = _sizes((self.row,))
         return -(-size // self.rows) * math.prod(_sizes(self.outer))
 
-    def read_again(self, body: UOp) -> float:
-        """Bytes that a body reads from storage in each strip although they are no part of it."""
+    def read_again(self, *values: UOp) -> float:
+        """Bytes that values read from storage in each strip although they are no part of it."""
         found: dict[UOp, float] = {}
-        for node in body.toposort():
+        for node in toposort(values):
             if node.op is LOAD and self.row not in open_ranges(node.src[0]):
                 storage = storage_of(node.src[0])
                 if storage.op is not STAGE:
@@ -78,16 +78,16 @@ class Strip:
                     found[storage] = max(found.get(storage, 0.0), size)
         return sum(found.values())
 
-    def held(self, body: UOp) -> float:
-        """Bytes that the STAGEs of a body hold for one strip."""
-        stages = [node for node in body.toposort() if node.op is STAGE]
-        return sum(bytes_of(n) * (self.rows if self.row in open_ranges(n) else 1) for n in stages)
+    def held(self, *values: UOp) -> float:
+        """Bytes that the STAGEs of values hold for one strip."""
+        stages = [node for node in toposort(values) if node.op is STAGE]
+        return sum([bytes_of(n) * (self.rows if self.row in open_ranges(n) else 1) for n in stages])
 
 
 def _sizes(ranges: Iterable[UOp]) -> list[int]:
     return [r.arg.size for r in ranges]
 
 
-def has_stage(body: UOp) -> bool:
-    """Whether a body is carried out in strips already."""
-    return any(node.op is STAGE for node in body.toposort())
+def has_stage(value: UOp) -> bool:
+    """Whether a value is computed in strips already."""
+    return any(node.op is STAGE for node in value.toposort())
