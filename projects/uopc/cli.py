@@ -20,7 +20,9 @@ from rich.console import Console
 from projects.uopc.checking import Checker
 from projects.uopc.graph import GraphError, draw
 from projects.uopc.inputs import InputError, load_inputs
-from projects.uopc.reports import Reporter, as_json
+from projects.uopc.nests import is_nest, program_lines
+from projects.uopc.reports import Form, Reporter, as_json
+from projects.uopc.schedules import read_schedules, schedules_text
 from projects.uopc.show import Printer
 from projects.uopc.weeks import LATEST, WEEKS, Week
 from week01_uops.errors import CompilerError, ProgramError
@@ -32,7 +34,7 @@ from week02_render.places import OutOfBoundsError
 from week02_render.runtime import CheckError, load
 from week02_render.sanitize import SanitizerError, run_sanitized
 from week02_render.toolchain import BuildError
-from week04_fusion.evaluate import evaluate
+from week05_06_memory.evaluate import evaluate
 
 F = TypeVar("F", bound=Callable[..., Any])
 EXPECTED = (
@@ -42,7 +44,7 @@ EXPECTED = (
 )
 """Faults that are told in a sentence, without a traceback."""
 
-LEVELS = ("tensor", "loop", "kernel", "source")
+LEVELS = ("tensor", "loop", "tile", "kernel", "source")
 
 
 def fail(message: str) -> None:
@@ -123,6 +125,16 @@ def fmt(file: Path | None, week: int, in_place: bool, as_twin: bool) -> None:
 def simplify(file: Path | None, week: int) -> None:
     """Print an equal program, simpler."""
     click.echo(write(WEEKS[week].reference.simplify(read_file(file, week))), nl=False)
+
+
+def schedule_option(function: F) -> F:
+    """The file of given schedules."""
+    return click.option(
+        "--schedule",
+        "schedule_file",
+        type=click.Path(path_type=Path),
+        help="Arrange the kernels named in this JSON file as it says.",
+    )(function)
 
 
 def inputs_option(function: F) -> F:
@@ -208,6 +220,19 @@ def graph(file: Path | None, week: int, output: Path, level: str | None) -> None
 @source_file
 @click.option("--target", default="c", help="The language of the result: c.")
 @click.option("--ir", type=click.Choice(LEVELS), default="source", help="The level to print.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(("nest", "uops")),
+    help="Print loops as nests (the default of -vv) or as a list of uops (that of --ir).",
+)
+@schedule_option
+@click.option(
+    "--schedule-out",
+    "schedule_output",
+    type=click.Path(path_type=Path),
+    help="Write the schedules that were used here, to be changed and given back.",
+)
 @click.option("-v", "verbose", count=True, help="Name every pass; -vv shows what each changed.")
 @click.option("--check", "checked", is_flag=True, help="Evaluate after every pass and compare.")
 @click.option("--json", "json_report", is_flag=True, help="Print kernels, passes, counts, times.")
@@ -219,6 +244,9 @@ def compile(  # noqa: A001 - the verb of the stable interface
     week: int,
     target: str,
     ir: str,
+    form: Form | None,
+    schedule_file: Path | None,
+    schedule_output: Path | None,
     verbose: int,
     checked: bool,
     json_report: bool,
@@ -228,32 +256,41 @@ def compile(  # noqa: A001 - the verb of the stable interface
     """Compile a program, and print it at any level."""
     program = read_file(file, week)
     console = Console(stderr=True, highlight=False)
-    reporter = Reporter(console, diffs=verbose > 1)
+    reporter = Reporter(console, diffs=verbose > 1, form=form or "nest")
     observers: list[Observer] = [reporter]
     if checked:
         observers += [verifier, Checker(program)]
-    text = compiled(WEEKS[week], program, target, ir, observers, sanitize)
+    used = WEEKS[week].arranged(read_schedules(schedule_file), reporter.arranged)
+    if ir != "source":
+        text = printed(used.pipeline.run(program, observers, until=ir), form or "uops")
+    else:
+        text = source(used, program, target, observers, sanitize)
+    if schedule_output is not None:
+        schedule_output.write_text(schedules_text(reporter.kernels), encoding="utf-8")
     if verbose:
         reporter.table()
     if checked:
         click.echo(f"checked: {len(reporter.steps)} passes keep the meaning", err=True)
     if json_report:
-        text = (
-            json.dumps(as_json(reporter.steps, text if ir == "source" else None), indent=2) + "\n"
-        )
+        told = as_json(reporter.steps, text if ir == "source" else None, reporter.kernels)
+        text = json.dumps(told, indent=2) + "\n"
     if output is not None:
         output.write_text(text, encoding="utf-8")
     else:
         click.echo(text, nl=False)
 
 
-def compiled(
-    week: Week, program: UOp, target: str, ir: str, observers: list[Observer], sanitize: bool
-) -> str:
-    """The program's text at a level."""
-    if ir != "source":
-        lowered = week.pipeline.run(program, observers, until=ir)
-        return "\n".join(["uops 1", *Printer().lines(lowered), ""])
+def printed(program: UOp, form: Form) -> str:
+    """The text of a program at a level."""
+    if form == "uops":
+        return "\n".join(["uops 1", *Printer().lines(program), ""])
+    if not is_nest(program):
+        raise ValueError("expected a level of loops for --as nest: loop, tile or kernel")
+    return "\n".join([*program_lines(program), ""])
+
+
+def source(week: Week, program: UOp, target: str, observers: list[Observer], sanitize: bool) -> str:
+    """The text that a program ends in."""
     if target not in get_args(Target):
         raise UnsupportedError(f"expected a target ({', '.join(get_args(Target))}), got {target}")
     return week.reference.compile(program, target, observers, checked=sanitize).source  # type: ignore[arg-type]

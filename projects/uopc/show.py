@@ -10,6 +10,7 @@ from week01_uops.node import UOp
 from week01_uops.ops import CALL
 from week01_uops.passes import top_nodes
 from week02_render.ops import END, LINEAR, RANGE
+from week05_06_memory.scheduling import kernel_names as names_of
 
 
 class Printer:
@@ -28,13 +29,9 @@ class Printer:
     def _kernels(self, program: UOp, listed: list[str]) -> Iterator[str]:
         statement = {line.split(" ", 1)[0]: line for line in listed}
         names = self.namer.names
-        shown: set[UOp] = set()
-        for node in top_nodes(program):
-            if node.op is not CALL or node.src[0] in shown:
-                continue
-            shown.add(node.src[0])
-            yield f"# kernel {node.arg.name if node.arg else ''}".rstrip()
-            yield from self._body(node.src[0], statement)
+        for body, name in names_of(program).items():
+            yield f"# kernel {name}"
+            yield from self._body(body, statement)
             yield ""
         yield "# program"
         for node in top_nodes(program):
@@ -53,12 +50,21 @@ class Printer:
                 depth += 1
 
 
-def difference(before: list[str], after: list[str]) -> list[str]:
-    """The lines that a pass took out and put in, with three lines around each change."""
-    return list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
+def difference(before: list[str], after: list[str], *, numbers: bool = True) -> list[str]:
+    """The lines that a pass took out and put in, with three lines around each change.
+
+    Args:
+        before: the text before the pass.
+        after: the text after it.
+        numbers: head each place with the numbers of its lines; else only tell them apart.
+    """
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
+    if numbers:
+        return lines
+    return ["⋮" if line.startswith("@@") else line for line in lines[1:]]
 
 
 def kernel_names(program: UOp) -> list[str]:
     """The kernels of a program in the order in which they run."""
-    calls = [node for node in top_nodes(program) if node.op is CALL]
-    return [call.arg.name if call.arg and call.arg.name else "kernel" for call in calls]
+    names = names_of(program)
+    return [names[node.src[0]] for node in top_nodes(program) if node.op is CALL]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from week01_uops import compiler as week01
@@ -17,6 +17,12 @@ from week03_loops import compiler as week03
 from week03_loops import ops as week03_ops
 from week04_fusion import compiler as week04
 from week04_fusion import ops as week04_ops
+from week05_06_memory import compiler as week05
+from week05_06_memory import ops as week05_ops
+from week05_06_memory.machine import detect
+from week05_06_memory.nests import ScheduleError
+from week05_06_memory.schedule import Schedule
+from week05_06_memory.scheduling import Arranged, scheduled
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,32 @@ class Week:
     pipeline: Pipeline
     reference: Reference
 
+    @property
+    def has_schedules(self) -> bool:
+        """Whether one of the passes arranges loops."""
+        return any(item.name == SCHEDULE for item in self.pipeline.passes)
+
+    def arranged(self, given: Mapping[str, Schedule], tell: Callable[[Arranged], None]) -> Week:
+        """The week with schedules by the name of their kernel; `tell` hears of every kernel's.
+
+        Raises:
+            ScheduleError: there are schedules, and the week has none.
+        """
+        if not self.has_schedules:
+            if given:
+                raise ScheduleError(f"week {self.number} has no schedules; they come in week 5")
+            return self
+        old = self.pipeline.passes[self.pipeline.index(SCHEDULE)]
+        new = replace(old, run=scheduled(detect(), given, tell))
+        pipeline = self.pipeline.replace_pass(SCHEDULE, new)
+        reference = replace(self.reference, pipeline=pipeline)
+        return replace(self, pipeline=pipeline, reference=reference)
+
+
+SCHEDULE = "schedule"
+"""The pass that arranges loops."""
+
+WEEKS_5_AND_6 = Week(6, week05_ops.OPS, week05.COMPILER, week05.REFERENCE)
 
 WEEKS: Mapping[int, Week] = MappingProxyType(
     {
@@ -35,6 +67,8 @@ WEEKS: Mapping[int, Week] = MappingProxyType(
         2: Week(2, week02_ops.OPS, week02.COMPILER, week02.REFERENCE),
         3: Week(3, week03_ops.OPS, week03.COMPILER, week03.REFERENCE),
         4: Week(4, week04_ops.OPS, week04.COMPILER, week04.REFERENCE),
+        5: WEEKS_5_AND_6,
+        6: WEEKS_5_AND_6,
     }
 )
 LATEST = max(WEEKS)
