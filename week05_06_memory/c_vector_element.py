@@ -15,7 +15,7 @@ from week01_uops.linear import Linear
 from week01_uops.node import UOp
 from week02_render.access import Access, in_registers
 from week02_render.access import value_of as computed
-from week02_render.c_text import call
+from week02_render.c_text import call, convert
 from week02_render.c_types import (
     ATOM,
     HALVES,
@@ -100,21 +100,21 @@ class Element:
 
     def offset(self, form: Linear, lane: Lane) -> str:
         """An offset in one lane: a number, or the C variable that counts lanes."""
-        texts = []
+        terms: list[tuple[Term, int]] = []
         constant = form.constant
-        for t, c in sorted(form.terms.items(), key=lambda pair: -abs(pair[1])):
-            if not is_vector(t):
-                x = self.kernel.named(computed(t), self._term(t))
-                x = lane_of(t, x, lane)
-                wide = VALUE_TYPE[t.dtype] == "int64_t"
-                texts.append(_scaled(x if wide else Term(f"(int64_t){at(UNARY, x)}", UNARY), c))
-            elif isinstance(lane, int):
+        for t, c in form.terms.items():
+            if is_vector(t) and isinstance(lane, int):
                 constant += c * lane
             else:
-                texts.append(_scaled(Term(lane, ATOM), c))
-        if constant or not texts:
-            texts.append(str(constant))
-        return " + ".join(texts).replace("+ -", "- ")
+                terms.append((self._in_lane(t, lane), c))
+        return _sum(terms, constant)
+
+    def _in_lane(self, node: UOp, lane: Lane) -> Term:
+        """A term of an offset, 64 bits wide so that products with strides fit."""
+        if is_vector(node):
+            return Term(str(lane), ATOM)
+        x = lane_of(node, self.kernel.named(computed(node), self._term(node)), lane)
+        return x if VALUE_TYPE[node.dtype] == "int64_t" else convert("int64_t", x)
 
     def text(self, lane: Lane) -> str:
         """The element of one lane, to be read or assigned to."""
@@ -219,5 +219,13 @@ class Element:
         return self.kernel.named(node, self.kernel.term(node))
 
 
-def _scaled(x: Term, factor: int) -> str:
-    return x.text if factor == 1 else f"{at(PRODUCT, x)} * {factor}"
+def _sum(terms: list[tuple[Term, int]], constant: int) -> str:
+    """Σ c·x + constant; large steps come first, what is subtracted last."""
+    text = ""
+    for x, c in sorted(terms, key=lambda pair: (pair[1] < 0, -abs(pair[1]))):
+        factor = at(PRODUCT, x) if abs(c) == 1 else f"{at(PRODUCT, x)} * {abs(c)}"
+        sign = (" + " if c > 0 else " - ") if text else ("" if c > 0 else "-")
+        text += sign + factor
+    if not text:
+        return str(constant)
+    return text + (f" {'+' if constant > 0 else '-'} {abs(constant)}" if constant else "")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.week05_06_memory.vectors import agree, lanes, number, place, program_of, text_of
-from week01_uops.dtypes import ALL, bool_, float32, int32, int64
+from week01_uops.dtypes import ALL, bool_, float16, float32, int32, int64
 from week01_uops.errors import CompilerError
 from week01_uops.node import const
 from week01_uops.ops import ADD, CAST, CMPLT, FLOORDIV, FLOORMOD, MUL, NEG, param
@@ -64,7 +64,7 @@ def test_loads_and_stores_of_every_dtype(dtype):
     for width in (4, 16):
         agree(moved(width, INDICES["consecutive"], dtype=dtype), x)
         back = moved(width, INDICES["reversed"], lambda at: ADD(number(63), NEG(at)), dtype)
-        agree(back, x, watched=width == 4)
+        agree(back, x, watched=width == 4 and dtype in (bool_, float16, int64))
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.week05_06_memory.vectors import agree, lanes, number, place, register, text_of
-from week01_uops.dtypes import FLOATS, INTEGERS, bool_, float16, float32
+from week01_uops.dtypes import FLOATS, INTEGERS, bool_, float16, float32, int8
 from week01_uops.node import const
 from week01_uops.ops import ADD, CMPLT, MAX, MUL, NEG, WHERE, param
 from week02_render.ops import AFTER, ALLOC, END, LOAD, STORE, index, load, loop
@@ -84,7 +84,12 @@ def test_sums_over_lanes(op, dtype):
         return
     for width in (2, 8, 16):
         x = integers(3, 4 * width, dtype=dtype)
-        agree(sum_of_rows(op, dtype, width), x, ulps=4, watched=width == 8)
+        agree(
+            sum_of_rows(op, dtype, width),
+            x,
+            ulps=4,
+            watched=width == 8 and dtype in (bool_, int8, float16),
+        )
 
 
 def test_several_registers_are_summed_one_after_the_other():
