@@ -175,8 +175,14 @@ def _held(access: Access, tile: Tile, nest: Nest, accumulators: int) -> int:
 
 def _slides(access: Access, tile: Tile, nest: Nest) -> bool:
     """Whether copied iterations of a sum read what other copies of the tile have read."""
-    moving = {abs(access.stride(r) or 0) for r in short_sums(nest)}
-    return any(n > 1 and access.stride(r) in moving for r, n in tile.copies.items())
+    windows = [(abs(access.stride(r) or 0), r.arg.size) for r in short_sums(nest)]
+    copies = [abs(access.stride(r) or 0) for r, n in tile.copies.items() if n > 1]
+    return any(
+        0 < step < reach * size and step % reach == 0
+        for step in copies
+        for reach, size in windows
+        if reach
+    )
 
 
 def short_sums(nest: Nest) -> list[UOp]:
@@ -217,8 +223,9 @@ def _width(size: int, machine: Machine) -> float:
 
 
 def reuse(access: Access, tile: Tile, nest: Nest) -> int:
-    """How often a tile's operand is read again by tiles along loops that it does not depend on."""
-    return math.prod(tile.trips(r) for r in nest.results if r not in access.depends)
+    """How often a tile's operand is read again, along loops that it does not depend on."""
+    loops = [r for r in (*nest.around, *nest.results) if r not in access.depends]
+    return math.prod(tile.trips(r) for r in loops)
 
 
 def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> float:

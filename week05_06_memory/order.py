@@ -60,24 +60,20 @@ def axes_of(access: Access) -> list[frozenset[UOp]]:
     return [open_ranges(at) for at in place.src[1:]] if place.op is INDEX else []
 
 
-def packings(nest: Nest, tile: Tile, around: Sequence[UOp], machine: Machine) -> list[Packing]:
+def packings(nest: Nest, tile: Tile, machine: Machine) -> list[Packing]:
     """The operands of a nest's sums that are worth a temporary."""
     found = []
     for access in nest.inner_accesses:
         if nest.sums and access.node.op is LOAD and access.storage.op is PARAM:
-            reason = _reason(access, nest, tile, around, machine)
+            reason = _reason(access, nest, tile, machine)
             if reason:
-                found.append(_packing(access, nest, tile, around, reason))
+                found.append(_packing(access, nest, tile, reason))
     return found
 
 
-def _reason(
-    access: Access, nest: Nest, tile: Tile, around: Sequence[UOp], machine: Machine
-) -> str | None:
+def _reason(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | None:
     vector = tile.vector
-    again = reuse(access, tile, nest) * math.prod(
-        r.arg.size for r in around if r not in access.depends
-    )
+    again = reuse(access, tile, nest)
     gated = len(access.node.src) > 1 and not open_ranges(access.node.src[1]).isdisjoint(
         (*nest.results, *nest.summed)
     )
@@ -100,16 +96,16 @@ def _reason(
     return None
 
 
-def _packing(access: Access, nest: Nest, tile: Tile, around: Sequence[UOp], reason: str) -> Packing:
+def _packing(access: Access, nest: Nest, tile: Tile, reason: str) -> Packing:
     axes = axes_of(access)
-    again = [r for r in around if r not in access.depends]
+    again = [r for r in nest.around if r not in access.depends]
     alone = {
         r
         for r in nest.results
         if any(r in axis for axis in axes) and not _shared(r, axes, nest.summed)
     }
     within = frozenset(alone) if not again else frozenset()
-    inner = [r for r in access.depends if r not in around]
+    inner = [r for r in access.depends if r not in nest.around]
     elements = math.prod(tile.extent(r) if r in within else r.arg.size for r in inner)
     moving = [a for a, axis in enumerate(axes) if tile.vector in axis]
     last = moving[-1] if moving else len(axes) - 1
@@ -122,9 +118,9 @@ def _shared(item: UOp, axes: Sequence[frozenset[UOp]], summed: Sequence[UOp]) ->
     return any(item in axis and not axis.isdisjoint(summed) for axis in axes)
 
 
-def best_order(nest: Nest, tile: Tile, around: Sequence[UOp], machine: Machine) -> Order:
+def best_order(nest: Nest, tile: Tile, machine: Machine) -> Order:
     """The order of the loops over tiles with the least traffic."""
-    staged = packings(nest, tile, around, machine)
+    staged = packings(nest, tile, machine)
     loops = [r for r in nest.results if tile.trips(r) > 1]
     fixed, free = loops[: max(0, len(loops) - MOST_LOOPS)], loops[-MOST_LOOPS:]
     best: Order | None = None

@@ -13,13 +13,25 @@ from dataclasses import dataclass, field, replace
 
 from week01_uops.node import UOp, toposort
 from week01_uops.ops import PARAM
-from week02_render.ops import END, open_ranges
+from week02_render.ops import END, RANGE, open_ranges
+from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
 from week05_06_memory.model import reuse, short_sums
 from week05_06_memory.nests import ScheduleError, fresh_numbers
 from week05_06_memory.order import Order, Packing, best_order
 from week05_06_memory.roles import Access, Nest, nests_of
-from week05_06_memory.schedule import Hoist, Join, Kind, Reorder, Split, Stage, Step, Stream, Widen
+from week05_06_memory.schedule import (
+    Hoist,
+    Join,
+    Kind,
+    Loosen,
+    Reorder,
+    Split,
+    Stage,
+    Step,
+    Stream,
+    Widen,
+)
 from week05_06_memory.split import combines
 from week05_06_memory.staging import filled_in
 from week05_06_memory.tiling import Choice, best_tile
@@ -207,6 +219,8 @@ class Planner:
     def _set_kinds(self, nest: Nest, parts: dict[UOp, Parts]) -> None:
         for item, part in parts.items():
             for name in part.inner:
+                if self._decides_bound(name):
+                    self._do(Loosen(name), "the rows of a tile end together")
                 if any(filled_in(self.body, r) for r in _named(self.body, name)):
                     self._do(Widen(name), "a tile's rows are filled before it")
             if part.unrolled is not None:
@@ -215,6 +229,12 @@ class Planner:
                 self._do(Kind(part.unrolled, "unroll"), why)
             if part.vector is not None:
                 self._do(Kind(part.vector, "vector"), "elements lie next to each other")
+
+    def _decides_bound(self, name: int) -> bool:
+        """Whether the bound of some loop depends on this one."""
+        ranges = [n for n in toposort((self.body,)) if n.op is RANGE]
+        bounds = frozenset().union(*map(open_ranges_of_bound, ranges))
+        return any(r.arg.id == name for r in bounds)
 
     def _unroll_short_sums(self, nest: Nest, parts: dict[UOp, Parts]) -> None:
         """The innermost loops of a sum as copies, where they are short and not the only ones."""
@@ -252,7 +272,7 @@ def fresh_pair(body: UOp) -> tuple[int, int]:
 
 
 def _named(body: UOp, name: int) -> list[UOp]:
-    return [n for n in toposort((body,)) if n.op.name == "RANGE" and n.arg.id == name]
+    return [n for n in toposort((body,)) if n.op is RANGE and n.arg.id == name]
 
 
 def _lie_as_one(nest: Nest, outer: UOp, inner: UOp) -> bool:

@@ -18,7 +18,7 @@ from week01_uops.linear import linear
 from week01_uops.node import UOp, toposort
 from week01_uops.ops import ELEMENTWISE, PARAM
 from week02_render.access import value_of
-from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, RANGE, STORE, open_ranges, storage_of
+from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, RANGE, STORE, open_ranges
 from week03_loops.ops import REDUCE
 from week04_fusion.work import WEIGHTS
 from week05_06_memory.flat import flat
@@ -83,7 +83,23 @@ def describe_access(node: UOp) -> Access:
     steps = {r: 1 for r, step in strides.items() if step == 1}
     for at in indices:
         steps |= {t: c for t, c in linear(value_of(at)).terms.items() if t.op is RANGE}
-    return Access(node, storage_of(place), strides, steps, open_ranges(place))
+    return Access(node, base, strides, steps, _deciding(place))
+
+
+def _deciding(place: UOp) -> frozenset[UOp]:
+    """The RANGEs that a place depends on other than by the bound of a loop."""
+    found: set[UOp] = set()
+    waiting = [place]
+    while waiting:
+        node = waiting.pop()
+        if node.op is RANGE:
+            found.add(node)
+        elif node.op is AFTER and node.place is not None:
+            waiting.append(node.src[0])
+            found |= frozenset().union(*map(open_ranges, node.src[1:]))
+        else:
+            waiting += node.src
+    return frozenset(found)
 
 
 def _add_strides(strides: dict[UOp, int | None], term: UOp, step: int) -> None:
@@ -104,12 +120,14 @@ class Nest:
         results: the loops over results, outermost first.
         sums: the REDUCEs that are joint with it.
         rows: the other REDUCEs, each computed once in some outer loop.
+        around: the loops of other nests that it stands in, outermost first.
     """
 
     root: UOp
     results: tuple[UOp, ...]
     sums: tuple[UOp, ...]
     rows: tuple[UOp, ...] = ()
+    around: tuple[UOp, ...] = ()
 
     @cached_property
     def summed(self) -> tuple[UOp, ...]:

@@ -20,7 +20,7 @@ from week01_uops.args import Json, Leaf, Record, brief, integer, integers, key, 
 from week01_uops.errors import ProgramError
 from week01_uops.node import UOp
 from week02_render.ops import KINDS
-from week05_06_memory import arrange, hoist, split, staging, stream
+from week05_06_memory import arrange, hoist, loosen, split, staging, stream
 from week05_06_memory.nests import ScheduleError
 
 RANGE_NUMBER = integer("the number of a range, ≥ 0", 0)
@@ -111,6 +111,17 @@ class Widen:
 
 
 @dataclass(frozen=True)
+class Loosen:
+    """Bounds that depend on a loop: `loosen.loosen`."""
+
+    range: int = key(RANGE_NUMBER)
+
+    def apply(self, body: UOp) -> UOp:
+        """The body after the step."""
+        return loosen.loosen(body, self.range)
+
+
+@dataclass(frozen=True)
 class Hoist:
     """A reduction's loop outside those over the results: `hoist.hoist`."""
 
@@ -131,13 +142,13 @@ class Stream:
         return stream.stream(body)
 
 
-Step = Split | Kind | Reorder | Join | Stage | Widen | Hoist | Stream
+Step = Split | Kind | Reorder | Join | Stage | Widen | Loosen | Hoist | Stream
 Schedule = tuple[Step, ...]
 
 STEPS: Mapping[str, type[Step]] = MappingProxyType(
     {
         step.__name__.lower(): step
-        for step in (Split, Kind, Reorder, Join, Stage, Widen, Hoist, Stream)
+        for step in (Split, Kind, Reorder, Join, Stage, Widen, Loosen, Hoist, Stream)
     }
 )
 

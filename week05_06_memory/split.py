@@ -49,7 +49,7 @@ def split(body: UOp, name: int, by: int, into: tuple[int, int] | None = None) ->
         raise ScheduleError(f"expected a tile of 1 to {size} for range {name}, got {by}")
     fresh = fresh_numbers(body)
     outer, inner = into or (next(fresh), next(fresh))
-    if item.src and not _reads_within(body, item):
+    if item.src and not reads_within(body, item):
         raise ScheduleError(
             f"expected loads in bounds for all {size} iterations of range {name}, which has a bound"
         )
@@ -57,7 +57,7 @@ def split(body: UOp, name: int, by: int, into: tuple[int, int] | None = None) ->
     return map_closers(body, lambda node: maker.closer(node) if item in node.src[1:] else node)
 
 
-def _reads_within(body: UOp, item: UOp) -> bool:
+def reads_within(body: UOp, item: UOp) -> bool:
     """Whether every access whose index depends on the range stays within its storage."""
     whole = loop(item.arg.id, item.arg.size)
     for node in toposort((body,)):
@@ -121,7 +121,7 @@ class _Split:
         at, _, _ = self._index(count)
         inside = substitute(node.src[0], {self.item: at})
         if self.bound is not None:
-            inside = _gated(inside, less(at, self.bound))
+            inside = gated(inside, less(at, self.bound))
         return self._over(node, inside, count)
 
     def _reduced(self, node: UOp) -> UOp:
@@ -174,7 +174,7 @@ def combines(end: UOp) -> bool:
     return any(n.op is LOAD and storage_of(n.src[0]) in written for n in nodes)
 
 
-def _gated(effect: UOp, gate: UOp) -> UOp:
+def gated(effect: UOp, gate: UOp) -> UOp:
     """The effect with the gate on each STORE of it to memory that outlives the kernel."""
 
     def gated(node: UOp) -> UOp:
