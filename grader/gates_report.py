@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from grader.gates import GateResult, gates_of
 
+MEANING = {"best": "the faster of NumPy and PyTorch"}
 STYLES = {"passed": "green", "partial": "yellow", "failed": "red", "skipped": "yellow"}
 
 
@@ -36,22 +37,24 @@ def points(results: Sequence[GateResult]) -> str:
 def table(results: Sequence[GateResult]) -> Table:
     """A row a gate."""
     found = Table(title="gates: our time over the reference's", title_justify="left")
-    for name in ("case", "threads", "against", "at most", "ratio", "credit", "outcome", ""):
-        found.add_column(
-            name, justify="left" if name in ("case", "") else "right", no_wrap=bool(name)
-        )
+    for name in ("case", "threads", "ratio", "credit", ""):
+        found.add_column(name, justify="left" if name in ("case", "") else "right", no_wrap=True)
     for result in results:
-        found.add_row(
-            result.case,
-            str(result.threads),
-            result.reference,
-            f"{result.wanted:.2f}",
-            shown(result),
-            f"{result.credit:.2f}",
-            Text(result.outcome, STYLES[result.outcome]),
-            result.message,
-        )
+        outcome = Text(result.outcome, STYLES[result.outcome])
+        credit = f"{result.credit:.2f}"
+        found.add_row(result.case, str(result.threads), shown(result), credit, outcome)
     return found
+
+
+def remarks(results: Sequence[GateResult]) -> Iterator[Text]:
+    """What is to be said of single gates, a line a remark."""
+    found: dict[str, list[GateResult]] = {}
+    for result in results:
+        if result.message:
+            found.setdefault(result.message, []).append(result)
+    for message, members in found.items():
+        names = ", ".join(f"{m.case} ({m.threads})" for m in members)
+        yield Text(f"{names if len(members) < len(results) else 'all'}: {message}", "yellow")
 
 
 def show(console: Console, package: str, results: Sequence[GateResult]) -> None:
@@ -60,7 +63,12 @@ def show(console: Console, package: str, results: Sequence[GateResult]) -> None:
     if gates is None or not results:
         return
     console.print(table(results))
-    for thresholds in dict.fromkeys(gate.thresholds for gate in gates.gates):
+    for remark in remarks(results):
+        console.print(remark, soft_wrap=True)
+    for thresholds, reference in dict.fromkeys((g.thresholds, g.reference) for g in gates.gates):
         words = ", ".join(f"{t.credit:g} up to {t.ratio:g}" for t in thresholds)
-        console.print(Text(f"credit by ratio: {words}", "dim"), soft_wrap=True)
+        console.print(
+            Text(f"credit by the ratio to {MEANING.get(reference, reference)}: {words}", "dim"),
+            soft_wrap=True,
+        )
     console.print(f"{points(results)} points")

@@ -210,7 +210,7 @@ def grade(tmp_path, monkeypatch):
 
 
 PASSED = GateResult("gemm", 1, "best", 1.0, "passed", 1.0, 0.8, 0.7, 0.9)
-FAILED = GateResult("slow", 1, "best", 1.0, "failed", 0.0, 9.0, 8.0, 10.0)
+FAILED = GateResult("slow", 1, "best", 1.0, "failed", 0.0, 9.0, 8.0, 10.0, "others ran")
 
 
 def test_gates_are_reported(grade):
@@ -222,9 +222,10 @@ def test_gates_are_reported(grade):
     for part in (
         "1.00 of 2 points",
         "0.80 [0.70, 0.90]",
-        "credit by ratio: 1 up to 1, 0.5 up to 2",
+        "to the faster of NumPy and PyTorch: 1 up to 1, 0.5",
     ):
         assert part in result.output
+    assert "slow (1): others ran" in result.output
     assert grade(PASSED)[0].exit_code == 0
 
 
