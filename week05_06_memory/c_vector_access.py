@@ -17,6 +17,7 @@ from week02_render.c_types import ATOM, CHOICE, UNARY, Term, at
 from week02_render.ops import END, LOAD, RANGE, STORE
 from week05_06_memory.c_vector_element import Element
 from week05_06_memory.c_vector_kernel import Across, VectorKernel, lane_of, no_place
+from week05_06_memory.c_vector_squares import Square
 from week05_06_memory.c_vector_text import lanes_in
 from week05_06_memory.c_vector_types import held, is_vector, lanes_of, spread, vector_type
 from week05_06_memory.ops import STREAM
@@ -30,6 +31,9 @@ def _load(kernel: VectorKernel, node: UOp) -> None:
     e = Element(kernel, node)
     if e.where.storage.size == 0:  # its pointer may be null, and no index is in range
         kernel.bind(node, e.other)
+        return
+    if kernel.position in kernel.squares:
+        _transpose(kernel, kernel.squares[kernel.position])
         return
     kernel.bind(node, _at_once(e) or _lane_by_lane(e))
     if e.is_wide and not in_registers(e.where.storage):
@@ -77,6 +81,21 @@ def _lane_by_lane(e: Element) -> Term:
     return e.kernel.vector_of(e.node, elements)
 
 
+def _transpose(kernel: VectorKernel, square: Square) -> None:
+    """`T x[n] = {rows}; transpose(x);` where the first LOAD of a square stands."""
+    if kernel.position != min(square):
+        return
+    e = Element(kernel, kernel.nodes[square[0]])
+    name, kind = kernel.fresh("x"), vector_type(held(e.node), e.lanes)
+    kernel.line(f"{kind} {name}[{e.lanes}] = {{")
+    for lane in range(e.lanes):
+        kernel.line(f"    {e.read_wide(lane).text},")
+    kernel.line("};")
+    kernel.line(f"transpose_{kind}({name});")
+    for row, position in enumerate(square):
+        kernel.terms[kernel.nodes[position]] = Term(f"{name}[{row}]", ATOM, e.lanes)
+
+
 def _pin(kernel: VectorKernel, node: UOp) -> None:
     """Keep what several ops use in a register: else it may be read from memory by each."""
     size = kernel.terms[node].lanes * held(node).bits // 8
@@ -119,7 +138,7 @@ def _store_at_once(e: Element, value: Term) -> None:
         old = Term(e.wide(), ATOM)
         kernel.line(f"{e.wide()} = {call(f'select_{kind}', e.gate, x, old).text};")
     elif e.node.src[0].op is STREAM and e.is_aligned and e.gate is None:
-        kernel.line(f"stream_{vector_type(e.memory, e.lanes)}({e.address}, {x.text});")
+        kernel.line(f"stream_{vector_type(e.memory, e.lanes)}({e.address()}, {x.text});")
         kernel.streams = True
     else:
         _assign(e, e.wide(), x.text)

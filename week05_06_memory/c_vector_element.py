@@ -143,21 +143,20 @@ class Element:
         """The element type of the vectors that are read and written."""
         return in_memory(self.dtype, in_registers(self.where.storage))
 
-    @property
-    def address(self) -> str:
-        """The address of the first lane."""
-        return f"&{self.text(0)}"
+    def address(self, lane: int = 0) -> str:
+        """The address of a lane, the first one by default."""
+        return f"&{self.text(lane)}"
 
-    def wide(self, const: str = "") -> str:
-        """All lanes, to be read or assigned to."""
+    def wide(self, const: str = "", lane: int = 0) -> str:
+        """As many elements as there are lanes from one on, to be read or assigned to."""
         if self.is_private:
             return self.kernel.names[self.where.storage]
-        return f"*({const}{vector_type(self.memory, self.lanes)}_u *){self.address}"
+        return f"*({const}{vector_type(self.memory, self.lanes)}_u *){self.address(lane)}"
 
-    def read_wide(self) -> Term:
-        """The value of all lanes."""
+    def read_wide(self, lane: int = 0) -> Term:
+        """The values of as many elements as there are lanes from one on."""
         lanes = self.lanes
-        x = Term(self.wide("const "), ATOM if self.is_private else UNARY, lanes)
+        x = Term(self.wide("const ", lane), ATOM if self.is_private else UNARY, lanes)
         if self.is_private:
             return x
         if self.dtype is bool_:

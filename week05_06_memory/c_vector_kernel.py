@@ -21,6 +21,7 @@ from week02_render.c_kernel import Kernel
 from week02_render.c_text import Terms
 from week02_render.c_types import ATOM, UNARY, VALUE_TYPE, Term, at
 from week02_render.ops import ALLOC, END, LOAD, RANGE, STORE, open_ranges
+from week05_06_memory.c_vector_squares import Square, squares
 from week05_06_memory.c_vector_text import VECTOR_TEXT, lanes_in
 from week05_06_memory.c_vector_types import held, is_vector, lanes_of, vector_type
 from week05_06_memory.flat import flat
@@ -116,6 +117,17 @@ class VectorKernel(Kernel):
         if found and any(map(is_vector, open_ranges(found.element))):
             return found
         return None
+
+    @cached_property
+    def squares(self) -> Mapping[int, Square]:
+        """Position of a LOAD → the square that it belongs to, of storage that does not change."""
+        return squares(
+            (position, (self.uses.block[position], where.storage), self.address(where).flat)
+            for position, node in enumerate(self.nodes)
+            if node.op is LOAD and len(node.src) == 1 and self.uses.is_live(position)
+            for where in (element_access(node),)
+            if not self.checked and not self.uses.stores.get(where.storage)
+        )
 
     def operands(self, node: UOp) -> tuple[UOp, ...]:
         """The values that stand in the text of a node."""

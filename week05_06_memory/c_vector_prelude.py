@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from week01_uops import dtypes
 from week01_uops.dtypes import DType
@@ -10,7 +10,7 @@ from week02_render.c_types import SHORT, VALUE_TYPE
 from week05_06_memory.c_template import filled, words_of
 from week05_06_memory.c_vector_halves import HALVES
 from week05_06_memory.c_vector_math import MATH
-from week05_06_memory.c_vector_types import LANES, vector_type
+from week05_06_memory.c_vector_types import LANES, SQUARES, vector_type
 
 ELEMENTS = (*dtypes.INTEGERS, dtypes.float32, dtypes.float64)
 """What vectors consist of."""
@@ -59,6 +59,19 @@ inline void stream_T(void *place, T x) {
 }
 """,
 }
+
+_SWAP = """\
+inline void swap_T(T *a, T *b) {
+#if defined(__clang__)
+    T c = __builtin_shufflevector(*a, *b, LOW);
+    *b = __builtin_shufflevector(*a, *b, HIGH);
+#else
+    T c = __builtin_shuffle(*a, *b, (I){LOW});
+    *b = __builtin_shuffle(*a, *b, (I){HIGH});
+#endif
+    *a = c;
+}
+"""
 
 # What was written past the caches is not in order with other stores until then.
 _FENCE = """\
@@ -131,6 +144,25 @@ def _functions(dtype: DType, lanes: int) -> Mapping[str, str]:
     return _VECTOR | of_kind | (_ACROSS if lanes > 2 else _PAIR)
 
 
+def _transposition(dtype: DType, lanes: int) -> Iterator[tuple[str, str]]:
+    """n vectors of n lanes, transposed: squares of w × w change places, for w = n/2 … 1."""
+    words = words_of(dtype, lanes)
+    widths = [1 << k for k in reversed(range(lanes.bit_length() - 1))]
+    for w in widths:
+        low = [lanes + k - w if k & w else k for k in range(lanes)]
+        words |= {"LOW": _listed(low), "HIGH": _listed([k + w for k in low])}
+        name = filled(f"swap{w}_T", words)
+        yield name, filled(_SWAP, words).replace("swap_", f"swap{w}_")
+    pairs = [(w, k) for w in widths for k in range(lanes) if not k & w]
+    lines = [f"    swap{w}_T(x + {k}, x + {k + w});\n" for w, k in pairs]
+    whole = f"inline void transpose_T(T *x) {{\n{''.join(lines)}}}\n"
+    yield filled("transpose_T", words), filled(whole, words)
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
 def _of_type(dtype: DType, lanes: int, templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     size = dtype.bits // 8
     words = words_of(dtype, lanes) | {
@@ -138,8 +170,8 @@ def _of_type(dtype: DType, lanes: int, templates: Mapping[str, str]) -> Iterator
         "SIZE": str(size),
         "COUNT": str(lanes),
         "SQRT": "__builtin_sqrt" + "f" * (dtype.bits == 32),
-        "LOW": ", ".join(map(str, range(lanes // 2))),
-        "HIGH": ", ".join(map(str, range(lanes // 2, lanes))),
+        "LOW": _listed(range(lanes // 2)),
+        "HIGH": _listed(range(lanes // 2, lanes)),
         "HOLD": f"hold{size * lanes}",
         "STREAMS": _STREAMS.get(size * lanes, "0"),
         "W": VALUE_TYPE[dtype] if dtype.is_float else f"uint{max(dtype.bits, 32)}_t",
@@ -151,8 +183,7 @@ def _of_type(dtype: DType, lanes: int, templates: Mapping[str, str]) -> Iterator
 def _numbers(lanes: int) -> tuple[str, str]:
     """The numbers of the lanes."""
     name = f"lane_i32x{lanes}"
-    listed = ", ".join(map(str, range(lanes)))
-    return name, f"#define {name} ((i32x{lanes}){{{listed}}})\n"
+    return name, f"#define {name} ((i32x{lanes}){{{_listed(range(lanes))}}})\n"
 
 
 def _truncate(dtype: DType, source: DType, lanes: int) -> tuple[str, str]:
@@ -205,6 +236,7 @@ VECTOR_PRELUDE: Mapping[str, str] = {
     **dict(
         p for n in LANES for dtype in ELEMENTS for p in _of_type(dtype, n, _functions(dtype, n))
     ),
+    **dict(p for n in SQUARES for dtype in ELEMENTS for p in _transposition(dtype, n)),
     **dict(_numbers(n) for n in LANES),
     **dict(
         _truncate(dtype, source, n)

@@ -18,6 +18,9 @@ from week02_render.ops import RANGE
 
 LANES = (2, 4, 8, 16, 32, 64)
 
+SQUARES = (4, 8, 16)
+"""Lanes of the vectors that are transposed in registers."""
+
 
 def is_vector(node: UOp) -> bool:
     """Whether a node is a RANGE whose iterations are lanes."""
