@@ -1,7 +1,5 @@
 """Kernels with vector ranges, built by hand, against the evaluator, which ignores kinds."""
 
-import numpy as np
-
 from tests.week02_render.by_hand import one_kernel
 from week01_uops.closeness import close
 from week01_uops.dtypes import float32, from_numpy, int64
@@ -10,15 +8,8 @@ from week01_uops.ops import ADD, MUL, param
 from week02_render.ops import ALLOC, END, STORE, index, load, loop
 from week02_render.runtime import load as load_program
 from week02_render.sanitize import run_sanitized
-from week04_fusion.evaluate import MEANING, evaluate
 from week05_06_memory.c_vector import render_vector_c
-from week05_06_memory.ops import SQRT, STREAM
-
-MEANINGS = {
-    **MEANING,
-    STREAM: lambda scope, node: scope.raw(node.src[0]),
-    SQRT: lambda scope, node: np.sqrt(scope.value(node.src[0])),
-}
+from week05_06_memory.evaluate import evaluate
 
 
 def number(value):
@@ -64,7 +55,7 @@ def agree(body, *arrays, out=None, ulps=0.0, watched=False, toolchain=None):
     """Compile and run a body, hold the result against the evaluator's, and give it."""
     whole = program_of(body, *arrays)
     text = render_vector_c(whole)
-    expected = evaluate(whole, arrays, MEANINGS)[0]
+    expected = evaluate(whole, arrays)[0]
     got = load_program(text, whole, toolchain=toolchain).run(arrays, out=out and [out])[0]
     assert close(expected, got, whole.src[0].dtype, ulps=ulps) is None, text
     if watched:
