@@ -10,6 +10,7 @@ not pass. What could not be measured earns nothing and counts as skipped.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -124,8 +125,14 @@ def run(
     against = [*EAGER, *(g.reference for g in gates.gates if g.reference not in (*EAGER, "best"))]
     plan = Plan(rounds or gates.rounds, sets=3)
     job = Job(gates.suite, (), against, plan, seed, week.last, str(submission or "") or None)
+    cores = len(os.sched_getaffinity(0))
     for threads in sorted({gate.threads for gate in gates.gates}):
         open_gates = {gate.case: gate for gate in gates.gates if gate.threads == threads}
+        if threads > cores:
+            yield from (
+                _skipped(g, f"this machine has {cores} core(s)") for g in open_gates.values()
+            )
+            continue
         earlier: dict[str, list[float]] = {}
         for again in (False, True):
             job = replace(job, cases=tuple(open_gates), seed=job.seed + again)
@@ -144,13 +151,11 @@ def run(
 
 def judge(gate: Gate, row: Row, earlier: Sequence[float] = ()) -> GateResult:
     """What a row earns, with the ratios of earlier rounds."""
-    wanted = gate.thresholds[0].ratio
-    result = GateResult(gate.case, gate.threads, gate.reference, wanted, "skipped")
+    result = _skipped(gate, row.error)
     if row.error:
-        outcome = "skipped" if row.blameless else "failed"
-        return replace(result, outcome=outcome, message=row.error)
+        return result if row.blameless else replace(result, outcome="failed")
     if why := _missing(gate, row):
-        return replace(result, message=why)
+        return _skipped(gate, why)
     ratios = [*earlier, *_ratios(gate, row)]
     ratio = median(ratios)
     assert ratio is not None
@@ -164,6 +169,11 @@ def judge(gate: Gate, row: Row, earlier: Sequence[float] = ()) -> GateResult:
     outcome = "passed" if full else "partial" if credit else "failed"
     message = "busy: others ran meanwhile" if row.disturbed else ""
     return replace(result, outcome=outcome, credit=credit, message=message)
+
+
+def _skipped(gate: Gate, why: str) -> GateResult:
+    wanted = gate.thresholds[0].ratio
+    return GateResult(gate.case, gate.threads, gate.reference, wanted, "skipped", message=why)
 
 
 def _missing(gate: Gate, row: Row) -> str:

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import click
 
-from grader.bench import compare, compiling, rewrite, table
+from grader.bench import cold, compare, compiling, rewrite, table
 from grader.bench.contenders import LIBRARIES
 from grader.bench.plots import NoPlotError, draw
 from grader.bench.suites import SUITES
 from grader.bench.timing import Plan
 from week05_06_memory.machine import detect
 
-PROGRAMS = {"rewrite": rewrite.main, "compiling": compiling.main}
+PROGRAMS = {"rewrite": rewrite.main, "compiling": compiling.main, "cold": cold.main}
 TITLES = {
     "rewrite": "Rewriting of index expressions",
     "compiling": "Compiling a transformer block to C text",
+    "cold": "A transformer block from its program to loaded code",
 }
 
 
@@ -79,7 +80,7 @@ def main(
     """Measure the course's compiler side by side with libraries that do the same.
 
     A ratio is our time over theirs: below 1, this compiler is faster. The suites `rewrite` and
-    `compiling` measure the compiler itself, next to tinygrad.
+    `compiling` measure the compiler itself, next to tinygrad, `cold` next to torch.compile.
     """
     console = table.console()
     for suite in suites:

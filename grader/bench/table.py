@@ -62,7 +62,7 @@ def _title(rows: Sequence[Row]) -> str:
 
 def _cells(row: Row, against: Sequence[str]) -> list[Text | str]:
     if row.error:
-        return [Text(row.case, "red"), *["–"] * (5 + len(against)), Text(row.error, "red")]
+        return [Text(row.case, "red"), *["–"] * (5 + len(against)), Text("failed", "red")]
     share = "" if row.roofline is None else f"{100 * row.roofline:.0f} %"
     return [
         row.case,
@@ -110,16 +110,22 @@ def standing(rows: Sequence[Row]) -> str:
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
-    """Who did not take part and why, one line a reason; and what the means leave out."""
-    reasons: dict[tuple[str, str], list[str]] = {}
+    """What failed and who did not take part, one line a reason; and what the means leave out."""
+    found: dict[str, list[str]] = {}
     for row in rows:
+        if row.error:
+            found.setdefault(f"failed: {row.error}", []).append(row.case)
         for name, why in row.skipped.items():
-            reasons.setdefault((name, why), []).append(row.case)
-    found = []
-    for (name, why), cases in reasons.items():
-        where = f"{len(cases)} cases" if len(cases) > 3 else ", ".join(dict.fromkeys(cases))
-        found.append(f"{HEADINGS.get(name, name)} skipped in {where}: {why}")
-    return [*found, *_failures(rows)]
+            found.setdefault(f"{HEADINGS.get(name, name)} skipped: {why}", []).append(row.case)
+    lines = [f"{why} ({_cases(cases, len(rows))})" for why, cases in found.items()]
+    failed = sum(not row.correct for row in rows)
+    if failed:
+        lines.append(f"{failed} of {len(rows)} rows failed and stand in no mean")
+    return lines
+
+
+def _cases(cases: Sequence[str], whole: int) -> str:
+    return f"{len(cases)} of {whole} rows" if len(cases) > 4 else ", ".join(dict.fromkeys(cases))
 
 
 def growth(rows: Sequence[Row]) -> list[str]:
@@ -133,8 +139,3 @@ def growth(rows: Sequence[Row]) -> list[str]:
         f"of its own best, {100 * max(parts):.0f} % of the roofline"
         for (name, count), parts in found.items()
     ]
-
-
-def _failures(rows: Sequence[Row]) -> list[str]:
-    failed = [row for row in rows if not row.correct]
-    return [f"{len(failed)} of {len(rows)} rows failed and stand in no mean"] if failed else []

@@ -157,7 +157,7 @@ def test_a_failure_is_shown_and_never_counts_as_fast():
 def test_the_absent_are_named_with_the_reason():
     row = made("case", numpy=1.0)
     row.skipped["tinygrad"] = "clang is missing"
-    assert table.remarks([row]) == ["tinygrad skipped in case: clang is missing"]
+    assert table.remarks([row]) == ["tinygrad skipped: clang is missing (case)"]
 
 
 def test_growth_is_told_by_family():

@@ -144,6 +144,13 @@ def test_threads_are_measured_apart():
     assert [(cases, threads) for cases, threads, _ in jobs] == [(("gemm",), 1), (("gemm",), 2)]
 
 
+def test_more_threads_than_cores_are_skipped(monkeypatch):
+    monkeypatch.setattr(gates.os, "sched_getaffinity", lambda pid: {0})
+    measure, jobs = measuring([])
+    (result,) = results(Gates("week5", 3, (Gate("gemm", 2, "best", STEPS),)), measure)
+    assert (result.outcome, result.message, jobs) == ("skipped", "this machine has 1 core(s)", [])
+
+
 def test_the_data_file_names_cases_that_exist():
     for package in json.loads(FILE.read_text()):
         found = gates_of(package)
