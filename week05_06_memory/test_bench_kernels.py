@@ -1,7 +1,8 @@
 """The kernels of these weeks, next to NumPy and PyTorch.
 
-`pytest week05_06_memory --benchmark-only` measures them, a group for each kernel. Without that
-option the compiler's results alone are checked, at odd sizes.
+`OMP_NUM_THREADS=1 pytest week05_06_memory --benchmark-only` measures them, a group for each
+kernel, everybody with one thread. Without that option the compiler's results alone are checked, at
+odd sizes.
 """
 
 import pytest
