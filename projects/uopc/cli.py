@@ -18,6 +18,7 @@ import numpy as np
 from rich.console import Console
 
 from projects.uopc.checking import Checker
+from projects.uopc.explaining import Explainer, explanation_json, machine_json
 from projects.uopc.graph import GraphError, draw
 from projects.uopc.inputs import InputError, load_inputs
 from projects.uopc.nests import is_nest, program_lines
@@ -35,6 +36,9 @@ from week02_render.runtime import CheckError, load
 from week02_render.sanitize import SanitizerError, run_sanitized
 from week02_render.toolchain import BuildError
 from week05_06_memory.evaluate import evaluate
+from week05_06_memory.explain import Explanation
+from week05_06_memory.machine import detect
+from week05_06_memory.scheduling import Arranged
 
 F = TypeVar("F", bound=Callable[..., Any])
 EXPECTED = (
@@ -45,6 +49,9 @@ EXPECTED = (
 """Faults that are told in a sentence, without a traceback."""
 
 LEVELS = ("tensor", "loop", "tile", "kernel", "source")
+
+WIDE = 160
+"""Columns of tables that are not shown in a terminal."""
 
 
 def fail(message: str) -> None:
@@ -294,6 +301,38 @@ def source(week: Week, program: UOp, target: str, observers: list[Observer], san
     if target not in get_args(Target):
         raise UnsupportedError(f"expected a target ({', '.join(get_args(Target))}), got {target}")
     return week.reference.compile(program, target, observers, checked=sanitize).source  # type: ignore[arg-type]
+
+
+@main.command()
+@source_file
+@schedule_option
+@click.option("--kernel", "kernel", help="Explain only the kernel of this name.")
+@click.option("--json", "json_report", is_flag=True, help="Print plain data.")
+@reports_faults
+def explain(
+    file: Path | None, week: int, schedule_file: Path | None, kernel: str | None, json_report: bool
+) -> None:
+    """Say what each loop is to each access, what bounds a kernel, and why it is arranged so."""
+    program = read_file(file, week)
+    kernels: list[Arranged] = []
+    used = WEEKS[week]
+    if not used.has_schedules:
+        raise UnsupportedError(f"week {week} has no schedules to explain; they come in week 5")
+    used.arranged(read_schedules(schedule_file), kernels.append).pipeline.run(program, until="tile")
+    names = [done.kernel for done in kernels]
+    if kernel is not None and kernel not in names:
+        raise ValueError(f"expected the name of a kernel ({', '.join(names)}), got {kernel}")
+    machine = detect()
+    told = [Explanation(done, machine) for done in kernels if kernel in (None, done.kernel)]
+    if json_report:
+        report = {"machine": machine_json(machine), "kernels": [explanation_json(t) for t in told]}
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+        return
+    console = Console(highlight=False)
+    explainer = Explainer(console if console.is_terminal else Console(highlight=False, width=WIDE))
+    explainer.start(machine)
+    for item in told:
+        explainer.kernel(item)
 
 
 @main.command()

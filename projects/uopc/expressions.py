@@ -12,7 +12,7 @@ from typing import NamedTuple
 from week01_uops import ops as week01
 from week01_uops.dtypes import bool_, int64
 from week01_uops.interchange.writer import dump_argument
-from week01_uops.node import CONST, Op, UOp
+from week01_uops.node import CONST, Op, UOp, toposort
 from week02_render import ops as week02
 from week03_loops.ops import REDUCE
 from week05_06_memory.ops import SQRT, STREAM, kind_of
@@ -198,3 +198,11 @@ TEXT: Mapping[Op, Row] = {
     week01.WHERE: _select,
 }
 """The text of each op; any other is written as a function."""
+
+
+def text_of(node: UOp) -> str:
+    """The text of a place or a value, whatever fills the storage that it reads."""
+    terms: dict[UOp, Term] = {}
+    for item in toposort((node,), lambda n: n.src[:1] if n.op is week02.AFTER else n.src):
+        terms[item] = express(item, terms)
+    return terms[node].text

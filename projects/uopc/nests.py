@@ -54,10 +54,15 @@ def is_nest(program: UOp) -> bool:
 
 
 def _is_loops(body: UOp) -> bool:
-    return body.dtype is void and all(
-        node.op is not CALL and (not node.shape or node.place is not None)
-        for node in body.toposort()
-    )
+    return body.dtype is void and all(map(_is_scalar, body.toposort()))
+
+
+def _is_scalar(node: UOp) -> bool:
+    """Whether a node of a kernel is a place, an effect on one element, or a scalar of scalars."""
+    if node.op in (CALL, STORE):
+        return node.op is STORE and not node.src[1].shape
+    whole = node.op is REDUCE and node.arg.axes
+    return not whole and (not node.shape or node.place is not None)
 
 
 def program_lines(program: UOp) -> list[str]:
