@@ -195,15 +195,22 @@ def evaluate_command(
 @source_file
 @inputs_option
 @output_option
+@schedule_option
 @click.option("--sanitize", is_flag=True, help="Check bounds and undefined behaviour.")
 @reports_faults
 def run(
-    file: Path | None, week: int, inputs: tuple[Path, ...], output: Path | None, sanitize: bool
+    file: Path | None,
+    week: int,
+    inputs: tuple[Path, ...],
+    output: Path | None,
+    schedule_file: Path | None,
+    sanitize: bool,
 ) -> None:
     """Compile a program to C, and run it."""
     program = read_file(file, week)
     arrays = load_inputs(program, inputs)
-    artifact = WEEKS[week].reference.compile(program, "c", checked=sanitize)
+    used = WEEKS[week].arranged(read_schedules(schedule_file))
+    artifact = used.reference.compile(program, "c", checked=sanitize)
     if sanitize:
         give(run_sanitized(artifact, program, arrays), output)
     else:

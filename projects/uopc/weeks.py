@@ -39,7 +39,11 @@ class Week:
         """Whether one of the passes arranges loops."""
         return any(item.name == SCHEDULE for item in self.pipeline.passes)
 
-    def arranged(self, given: Mapping[str, Schedule], tell: Callable[[Arranged], None]) -> Week:
+    def arranged(
+        self,
+        given: Mapping[str, Schedule],
+        tell: Callable[[Arranged], None] = lambda done: None,
+    ) -> Week:
         """The week with schedules by the name of their kernel; `tell` hears of every kernel's.
 
         Raises:
