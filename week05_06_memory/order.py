@@ -17,13 +17,17 @@ from dataclasses import dataclass
 
 from week01_uops.node import UOp
 from week01_uops.ops import PARAM
-from week02_render.ops import INDEX, LOAD, open_ranges
+from week02_render.ops import ALLOC, INDEX, LOAD, open_ranges
 from week05_06_memory.machine import Machine
 from week05_06_memory.model import SCATTERED, Tile, reuse
 from week05_06_memory.roles import Access, Nest
 
 MOST_LOOPS = 5
 """Loops whose orders are all compared; of more, the outer ones stay as they are."""
+
+
+WORTH = 0.98
+"""The part of the traffic below which another order than the program's is taken."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +128,33 @@ def best_order(nest: Nest, tile: Tile, machine: Machine) -> Order:
     loops = [r for r in nest.results if tile.trips(r) > 1]
     fixed, free = loops[: max(0, len(loops) - MOST_LOOPS)], loops[-MOST_LOOPS:]
     best: Order | None = None
+    once = _computed_once(nest)
     for order in itertools.permutations(free):
         whole = (*fixed, *order)
+        if not all(_leads(whole, loops) for loops in once):
+            continue
         cost = _cost(nest, tile, whole, staged, machine)
-        if best is None or cost < best.cycles * 0.999:
+        if best is None or cost < best.cycles * WORTH:
             best = Order(whole, tuple(staged), cost)
     assert best is not None
     return best
+
+
+def _computed_once(nest: Nest) -> list[frozenset[UOp]]:
+    """The loops of rows and of what fills temporaries, each to be computed once in these."""
+    results = frozenset(nest.results)
+    found = [open_ranges(row) & results for row in nest.rows]
+    for access in nest.accesses:
+        if access.node.op is LOAD and access.storage.op is ALLOC:
+            filled = access.depends.difference(access.strides)
+            found.append(filled & results)
+    return found
+
+
+def _leads(order: Sequence[UOp], loops: frozenset[UOp]) -> bool:
+    """Whether no other loop stands around one of these."""
+    first = [item for item in order if item in loops]
+    return list(order[: len(first)]) == first
 
 
 def _cost(
@@ -146,7 +170,7 @@ def _cost(
         cost += fills * packing.elements * (each + packing.access.bytes * per_byte)
     packed = {p.access.node for p in staged}
     for access in nest.accesses:
-        if access.node not in packed:
+        if access.node not in packed and access.storage.op is PARAM:
             cost += _traffic(access, nest, tile, order, machine) * per_byte
     return cost
 
