@@ -44,13 +44,16 @@ def _at_once(e: Element) -> Term | None:
     """A scalar, or consecutive elements; None if a lane may not be read."""
     if e.lanes > 1 and not e.is_wide:
         return None
-    found = e.read_wide() if e.lanes > 1 else e.read(0)
     gate = e.gate
+    masked = gate and gate.lanes > 1 and not e.is_inside
+    if masked and e.lanes == 1:
+        return None
+    found = e.read_wide(gate if masked else None) if e.lanes > 1 else e.read(0)
+    if masked and e.is_zero_otherwise:
+        return found
     if gate and gate.lanes > 1:
-        if not e.is_inside:
-            return None
-        lanes, kind = gate.lanes, vector_type(held(e.node), gate.lanes)
-        return call(f"select_{kind}", gate, *_alike(e, found, lanes))
+        kind = vector_type(held(e.node), gate.lanes)
+        return call(f"select_{kind}", gate, *_alike(e, found, gate.lanes))
     conditions = e.conditions(0)
     if not conditions:
         return found
@@ -89,7 +92,7 @@ def _transpose(kernel: VectorKernel, square: Square) -> None:
     name, kind = kernel.fresh("x"), vector_type(held(e.node), e.lanes)
     kernel.line(f"{kind} {name}[{e.lanes}] = {{")
     for lane in range(e.lanes):
-        kernel.line(f"    {e.read_wide(lane).text},")
+        kernel.line(f"    {e.read_wide(lane=lane).text},")
     kernel.line("};")
     kernel.line(f"transpose_{kind}({name});")
     for row, position in enumerate(square):
@@ -117,7 +120,7 @@ def _store(kernel: VectorKernel, node: UOp) -> None:
         raise no_place(kernel.name, node)
     if lanes_in((Term("", ATOM, e.lanes), e.gate or value)) == 1:
         _assign(e, e.text(0), e.packed(value))
-    elif not e.is_wide or (e.gate and e.gate.lanes > 1 and not e.is_private):
+    elif not e.is_wide:
         _store_by_lanes(e, value)
     else:
         _store_at_once(e, value)
@@ -133,10 +136,13 @@ def _store_at_once(e: Element, value: Term) -> None:
     kernel = e.kernel
     node = computed(e.node.src[1])
     x = e.packed_wide(node, spread(node, value, e.lanes))
-    if e.gate and e.gate.lanes > 1:  # a variable of the lanes' own
+    if e.gate and e.gate.lanes > 1 and e.is_private:
         kind = vector_type(held(e.where.storage), e.lanes)
         old = Term(e.wide(), ATOM)
         kernel.line(f"{e.wide()} = {call(f'select_{kind}', e.gate, x, old).text};")
+    elif e.gate and e.gate.lanes > 1:
+        store = f"store_if_{vector_type(e.memory, e.lanes)}"
+        kernel.line(f"{store}({e.gate.text}, {e.address()}, {x.text});")
     elif e.node.src[0].op is STREAM and e.is_aligned and e.gate is None:
         kernel.line(f"stream_{vector_type(e.memory, e.lanes)}({e.address()}, {x.text});")
         kernel.streams = True

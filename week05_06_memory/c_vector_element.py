@@ -12,7 +12,7 @@ from functools import cached_property
 
 from week01_uops.dtypes import DType, bool_
 from week01_uops.linear import Linear
-from week01_uops.node import UOp
+from week01_uops.node import CONST, UOp
 from week02_render.access import Access, in_registers
 from week02_render.access import value_of as computed
 from week02_render.c_text import call, convert
@@ -153,10 +153,12 @@ class Element:
             return self.kernel.names[self.where.storage]
         return f"*({const}{vector_type(self.memory, self.lanes)}_u *){self.address(lane)}"
 
-    def read_wide(self, lane: int = 0) -> Term:
-        """The values of as many elements as there are lanes from one on."""
+    def read_wide(self, mask: Term | None = None, lane: int = 0) -> Term:
+        """The values of as many elements as there are lanes from one on; 0 where a mask is."""
         lanes = self.lanes
         x = Term(self.wide("const ", lane), ATOM if self.is_private else UNARY, lanes)
+        if mask:
+            x = call(f"load_if_{vector_type(self.memory, lanes)}", mask, Term(self.address(), ATOM))
         if self.is_private:
             return x
         if self.dtype is bool_:
@@ -210,6 +212,14 @@ class Element:
     def other(self) -> Term:
         """The term of what a LOAD gives where its gate is false."""
         return self._source(2) or literal(zero(self.dtype), self.dtype)
+
+    @property
+    def is_zero_otherwise(self) -> bool:
+        """Whether a LOAD gives 0, without a sign, where its gate is false."""
+        if len(self.node.src) <= 2:
+            return True
+        other = computed(self.node.src[2])
+        return other.op is CONST and str(other.arg.value) in ("0", "0.0", "False")
 
     def _source(self, number: int) -> Term | None:
         if len(self.node.src) <= number:

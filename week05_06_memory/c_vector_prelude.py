@@ -9,11 +9,9 @@ from week01_uops.dtypes import DType
 from week02_render.c_types import SHORT, VALUE_TYPE
 from week05_06_memory.c_template import filled, words_of
 from week05_06_memory.c_vector_halves import HALVES
+from week05_06_memory.c_vector_masked import MASKED
 from week05_06_memory.c_vector_math import MATH
-from week05_06_memory.c_vector_types import LANES, SQUARES, vector_type
-
-ELEMENTS = (*dtypes.INTEGERS, dtypes.float32, dtypes.float64)
-"""What vectors consist of."""
+from week05_06_memory.c_vector_types import ELEMENTS, LANES, SQUARES, vector_type
 
 _TYPES = {
     "T": "typedef E T __attribute__((vector_size(BYTES)));\n",
@@ -244,6 +242,7 @@ VECTOR_PRELUDE: Mapping[str, str] = {
         for dtype in dtypes.INTEGERS
         for source in (dtypes.float32, dtypes.float64)
     ),
+    **MASKED,
     **HALVES,
     **MATH,
     "stream_fence": _FENCE,

@@ -16,6 +16,9 @@ from week02_render.c_text import call
 from week02_render.c_types import ATOM, HALVES, SHORT, UNARY, Term, at, literal
 from week02_render.ops import RANGE
 
+ELEMENTS = (*dtypes.INTEGERS, dtypes.float32, dtypes.float64)
+"""What vectors consist of."""
+
 LANES = (2, 4, 8, 16, 32, 64)
 
 SQUARES = (4, 8, 16)
