@@ -48,17 +48,23 @@ def accumulator_dtype(dtype: DType) -> DType:
 Terms = Callable[[UOp], tuple[UOp, ...]]
 
 
-def accumulate_with(terms: Terms) -> Callable[[UOp, Trace], UOp]:
+Arrange = Callable[[list[UOp]], list[UOp]]
+
+
+def accumulate_with(
+    terms: Terms, arrange: Arrange = lambda sums: sums
+) -> Callable[[UOp, Trace], UOp]:
     """The pass that makes each REDUCE of a kernel body a register, its loops, and a LOAD.
 
     Reductions over the same loops of which none needs another share one nest.
 
     Args:
         terms: what a REDUCE adds to its register in one iteration, one after the other.
+        arrange: puts the sums of one nest in order.
     """
 
     def run(body: UOp, trace: Trace) -> UOp:
-        return _accumulate(body, terms)
+        return _accumulate(body, terms, arrange)
 
     return run
 
@@ -67,13 +73,13 @@ accumulate = accumulate_with(lambda node: node.src[:1])
 """REDUCE(v, k…) → acc ← identity; for k…: acc ← op(acc, v); LOAD(acc)."""
 
 
-def _accumulate(body: UOp, terms: Terms) -> UOp:
+def _accumulate(body: UOp, terms: Terms, arrange: Arrange) -> UOp:
     order = body.toposort()
     groups: dict[tuple[object, ...], list[UOp]] = defaultdict(list)
     for node in order:
         if node.op is REDUCE:
             groups[node.src[1:], open_ranges(node), reduction_level(node)].append(node)
-    group_of = {node: members for members in groups.values() for node in members}
+    group_of = {node: arrange(members) for members in groups.values() for node in members}
     slots = itertools.count(max((n.arg.slot for n in order if n.op is ALLOC), default=-1) + 1)
     return _Accumulate(group_of, slots, terms).run(body)
 

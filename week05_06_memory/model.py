@@ -38,11 +38,6 @@ LINE = 2.0
 FAR = 4.0
 """Cycles of reaching another row of a matrix that the second cache does not hold."""
 
-STREAMS = 4
-"""Streams that keep a core's memory busy, and how much longer one takes alone."""
-
-ALONE = 1.3
-
 SCATTERED = 1.5
 """Cycles for each lane of a vector that is put together from, or taken apart to, memory."""
 
@@ -137,21 +132,13 @@ def _repeats(access: Access, summed: tuple[UOp, ...]) -> bool:
 
 
 def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) -> float:
-    """Cycles for what comes from memory and is used once.
-
-    One stream of neighbouring lines does not keep a core's memory busy; some do.
-    """
+    """Cycles for what comes from memory and is used once."""
     per_byte = machine.balance / (2 * machine.vector_bytes / 4)
     total = 0.0
     for access in accesses:
         large = access.storage.size * access.bytes > machine.l2
         if large and reuse(access, tile, nest) == 1:
-            streams = math.prod(
-                n for r, n in tile.copies.items() if abs(access.stride(r) or 0) > tile.lanes * 16
-            )
-            slow = 1.0 if streams >= STREAMS else ALONE
-            elements = tile.copies_of(access.depends) * tile.lanes
-            total += slow * elements * access.bytes * per_byte
+            total += tile.copies_of(access.depends) * tile.lanes * access.bytes * per_byte
     return total
 
 

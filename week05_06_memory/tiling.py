@@ -92,7 +92,7 @@ def _with_vector(nest: Nest, vector: UOp, lanes: int, free: frozenset[UOp]) -> I
     whole = vector.arg.size // lanes
     if vector in nest.summed:
         for chains in [c for c in CHAINS if c <= whole]:
-            for others in _rows(nest, free - {vector}, any_row=True):
+            for others in _rows(nest, free - {vector}):
                 yield Tile(vector, lanes, {vector: chains, **others})
         return
     for vectors in [v for v in VECTORS if v <= whole]:
@@ -102,16 +102,12 @@ def _with_vector(nest: Nest, vector: UOp, lanes: int, free: frozenset[UOp]) -> I
             yield Tile(vector, lanes, {vector: vectors, **others})
 
 
-def _rows(nest: Nest, free: frozenset[UOp], *, any_row: bool = False) -> Iterator[dict[UOp, int]]:
-    """Copies along one or two further loops of results, where an operand is shared by them.
-
-    Rows that share nothing are still worth copies where each is a sum: several come from memory
-    at once.
-    """
+def _rows(nest: Nest, free: frozenset[UOp]) -> Iterator[dict[UOp, int]]:
+    """Copies along one or two further loops of results, where an operand is shared by them."""
     yield {}
     if not nest.sums:
         return
-    loops = [r for r in nest.results if r in free and not r.src and (any_row or _shares(nest, r))]
+    loops = [r for r in nest.results if r in free and not r.src and _shares(nest, r)]
     for item in loops:
         for count in ROWS[1:]:
             if count <= item.arg.size:
