@@ -21,10 +21,17 @@ def _square_root(scope: LoopScope, node: UOp) -> Array:
     return numerics.round_to(root, node.dtype)
 
 
+def _first_of_tile(scope: LoopScope, node: UOp) -> Array:
+    """min(r·by, size − by)."""
+    first = scope.value(node.src[0]) * node.arg.by
+    return np.asarray(np.minimum(first, node.arg.size - node.arg.by))
+
+
 MEANING: Mapping[Op, Meaning] = {
     **week04.MEANING,
     ops.STREAM: lambda scope, node: scope.raw(node.src[0]),
     ops.SQRT: _square_root,
+    ops.TILE: _first_of_tile,
 }
 
 

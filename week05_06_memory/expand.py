@@ -1,6 +1,7 @@
 """From loops of kind unroll to copies of what they repeat.
 
-    END(e, i, u : unroll)        →   END(AFTER(e[u := 1], e[u := 0]), i)
+    END(e, u : unroll, i)        →   END(AFTER(e[u := 0], e[u := 1]), i)
+    END(e, v : vector, i)        →   END(e, i, v)        what is in a vector differs in its lanes
     REDUCE(x, u : unroll, k)     →   REDUCE(x[u := 0], k) ⊕ REDUCE(x[u := 1], k)    two accumulators
     REDUCE(x, k, u : unroll)     →   in the loop over k:  a ← (a ⊕ x[u := 0]) ⊕ x[u := 1]        one
     REDUCE(x, v : vector, k)     →   REDUCE(REDUCE(x, k), v)    lanes are combined once, at the end
@@ -12,11 +13,13 @@ products there are 10. Reductions of one loop become one nest (`week03_loops.red
 from __future__ import annotations
 
 from week01_uops.calls import substitute
+from week01_uops.linear import value_of
 from week01_uops.node import UOp, make, toposort
 from week01_uops.rewrite import Trace
-from week02_render.ops import END, LOAD
+from week02_render.ops import END, INDEX, LOAD
 from week03_loops.ops import REDUCE
 from week03_loops.reduction import accumulate_with
+from week05_06_memory.flat import flat
 from week05_06_memory.nests import joined, map_closers, number
 from week05_06_memory.ops import kind_of
 
@@ -31,10 +34,8 @@ def expand(body: UOp, trace: Trace) -> UOp:
 def _without_single(node: UOp) -> UOp:
     """Loops of one iteration are none."""
     single = {r: number(0) for r in node.src[1:] if r.arg.size == 1 and not r.src}
-    if not single:
-        return node
     inside = substitute(node.src[0], single)
-    rest = [r for r in node.src[1:] if r not in single]
+    rest = [substitute(r, single) for r in node.src[1:] if r not in single]
     return node.with_src((inside, *rest)) if rest else inside
 
 
@@ -48,11 +49,13 @@ def copies(x: UOp, *ranges: UOp) -> list[UOp]:
 
 
 def _effect(node: UOp) -> UOp:
+    """Loops outside, then the lanes, then the copies."""
     effect, *ranges = node.src
     unrolled = [r for r in ranges if kind_of(r) == "unroll"]
+    lanes = [r for r in ranges if kind_of(r) == "vector"]
+    loops = [r for r in ranges if kind_of(r) not in ("unroll", "vector")]
     effect = joined(copies(effect, *unrolled)) if unrolled else effect
-    rest = [r for r in ranges if r not in unrolled]
-    return node.with_src((effect, *rest)) if rest else effect
+    return node.with_src((effect, *loops, *lanes)) if loops or lanes else effect
 
 
 def _sum(node: UOp) -> UOp:
@@ -108,7 +111,22 @@ def terms(node: UOp) -> tuple[UOp, ...]:
     return tuple(copies(*value.src)) if chained else (value,)
 
 
-accumulate = accumulate_with(terms)
+def by_address(sums: list[UOp]) -> list[UOp]:
+    """Sums that load different elements in the order of their addresses, as memory likes it."""
+    loads = [[n for n in toposort(s.src[:1]) if n.op is LOAD] for s in sums]
+    if any(len(own) != 1 for own in loads) or len({own[0] for own in loads}) != len(sums):
+        return sums
+    return sorted(sums, key=lambda s: _offset(loads[sums.index(s)][0]))
+
+
+def _offset(load: UOp) -> int:
+    place = load.src[0]
+    if place.op is not INDEX:
+        return 0
+    return flat(place.src[0].shape, [value_of(i) for i in place.src[1:]]).constant
+
+
+accumulate = accumulate_with(terms, by_address)
 """Each REDUCE → a register, its loops, and a LOAD; what is unrolled in a loop is a chain."""
 
 

@@ -10,31 +10,27 @@ left of the reduction's loops (k split into k and k1) stays inside.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
 from week01_uops.calls import substitute
 from week01_uops.node import UOp, const, make, toposort
 from week01_uops.ops import CAST
-from week02_render.ops import (
-    AFTER,
-    ALLOC,
-    END,
-    INDEX,
-    LOAD,
-    STORE,
-    AllocArg,
-    loop,
-    open_ranges,
-)
+from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, STORE, AllocArg, open_ranges
 from week02_render.reads import free_slots
 from week03_loops.ops import REDUCE, identity
 from week03_loops.reduction import accumulator_dtype
-from week05_06_memory.nests import ScheduleError, find_range, fresh_numbers
+from week05_06_memory.dependence import lasting, reads
+from week05_06_memory.nests import ScheduleError, find_range, fresh_numbers, renamed
+from week05_06_memory.ops import kind_of
 
 
 def hoist(body: UOp, name: int, over: tuple[int, ...]) -> UOp:
     """Each REDUCE over RANGE `name` accumulates in memory, its loop outside those of `over`.
 
     Raises:
-        ScheduleError: no REDUCE over the range depends on all of `over`.
+        ScheduleError: no REDUCE over the range depends on all of `over`, a loop is of a kind or has
+            a bound that is in the way, or the REDUCE reads what the kernel changes.
     """
     item = find_range(body, name)
     loops = [find_range(body, n) for n in over]
@@ -43,32 +39,65 @@ def hoist(body: UOp, name: int, over: tuple[int, ...]) -> UOp:
         for node in toposort((body,))
         if node.op is REDUCE and item in node.src[1:] and open_ranges(node).issuperset(loops)
     ]
-    if not sums or any(r.src for r in loops):
+    if not sums or not loops:
         raise ScheduleError(
-            f"expected a reduction over range {name} that depends on the ranges {list(over)}, "
-            "and those without bounds"
+            f"expected a reduction over range {name} that depends on the ranges {list(over)}"
         )
-    names, slots = fresh_numbers(body), free_slots(body)
-    replaced: dict[UOp, UOp] = {}
+    changed = lasting(body)
     for node in sums:
-        starts = [loop(next(names), r.arg.size) for r in loops]
-        steps = [loop(next(names), r.arg.size) for r in loops]
+        _expect_free(node, item, loops)
+        if reads(node, changed):
+            raise ScheduleError(
+                f"expected a reduction over range {name} of what the kernel does not change"
+            )
+    maker = _Hoist(item, loops, fresh_numbers(body), free_slots(body))
+    return substitute(body, {node: maker.total(node) for node in sums})
+
+
+def _expect_free(node: UOp, item: UOp, loops: list[UOp]) -> None:
+    """The loop can stand outside of the others, and their sums in one array."""
+    if any(r.src for r in loops) or any(open_ranges(b) & set(loops) for b in item.src):
+        raise ScheduleError(f"expected no bound of, or by, the ranges {_numbers(loops)}")
+    fixed = [r for r in {item} | open_ranges(node).difference(loops) if kind_of(r) in AT_ONCE]
+    if fixed:
+        raise ScheduleError(f"expected the ranges {_numbers(fixed)} to be loops")
+
+
+AT_ONCE = ("vector", "unroll")
+
+
+def _numbers(ranges: Iterable[UOp]) -> list[int]:
+    return sorted(int(r.arg.id) for r in ranges)
+
+
+class _Hoist(NamedTuple):
+    """A reduction's loop, and the loops that it goes outside of."""
+
+    item: UOp
+    loops: list[UOp]
+    names: Iterator[int]
+    slots: Iterator[int]
+
+    def total(self, node: UOp) -> UOp:
+        """What is loaded in place of a REDUCE."""
         dtype, op = accumulator_dtype(node.dtype), node.arg.op
-        shape = tuple(r.arg.size for r in loops)
-        place = make(ALLOC, (), AllocArg(next(slots), dtype, shape, "LOCAL"))
-        outer = sorted(open_ranges(node).difference(loops), key=lambda r: int(r.arg.id))
-        zero = const(identity(op, dtype), dtype)
+        shape = tuple(r.arg.size for r in self.loops)
+        place = make(ALLOC, (), AllocArg(next(self.slots), dtype, shape, "LOCAL"))
+        starts, steps = ([renamed(r, next(self.names)) for r in self.loops] for _ in range(2))
+        outer = sorted(open_ranges(node).difference(self.loops), key=lambda r: int(r.arg.id))
         begin = make(AFTER, (place, *outer)) if outer else place
+        zero = const(identity(op, dtype), dtype)
         cleared = make(END, (make(STORE, (make(INDEX, (begin, *starts)), zero)), *starts))
-        value = substitute(node.src[0], dict(zip(loops, steps, strict=True)))
-        kept = [r for r in node.src[1:] if r is not item]
-        if value.dtype is not dtype:
-            value = make(CAST, (value,), dtype)
-        if kept:
-            value = make(REDUCE, (value, *kept), node.arg)
-        inside = make(INDEX, (make(AFTER, (place, cleared, item)), *steps))
+        inside = make(INDEX, (make(AFTER, (place, cleared, self.item)), *steps))
+        value = self._value(node, dict(zip(self.loops, steps, strict=True)))
         added = make(STORE, (inside, make(op, (make(LOAD, (inside,)), value))))
-        done = make(END, (added, item, *steps))
-        total = make(LOAD, (make(INDEX, (make(AFTER, (place, done)), *loops)),))
-        replaced[node] = total if dtype is node.dtype else make(CAST, (total,), node.dtype)
-    return substitute(body, replaced)
+        done = make(END, (added, self.item, *steps))
+        total = make(LOAD, (make(INDEX, (make(AFTER, (place, done)), *self.loops)),))
+        return total if dtype is node.dtype else make(CAST, (total,), node.dtype)
+
+    def _value(self, node: UOp, steps: Mapping[UOp, UOp]) -> UOp:
+        """What is added in one iteration: the rest of the reduction."""
+        value, *rest = [substitute(s, steps) for s in node.src if s is not self.item]
+        dtype = accumulator_dtype(node.dtype)
+        value = value if value.dtype is dtype else make(CAST, (value,), dtype)
+        return make(REDUCE, (value, *rest), node.arg) if rest else value

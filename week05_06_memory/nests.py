@@ -1,17 +1,19 @@
 """The nests of a kernel's body: which node closes which RANGE, and what stands around what.
 
 A closer is an END or a REDUCE: it carries out loops around its first source. A RANGE has one
-number in a body, and may be closed more than once.
+number in a body, and may be closed more than once; where its bound is not the same everywhere,
+several RANGEs have one number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from week01_uops.dtypes import int64
 from week01_uops.node import CONST, UOp, const, make, toposort
-from week01_uops.ops import ADD, CMPLT, MAX, MUL, NEG
-from week02_render.ops import AFTER, RANGE
+from week01_uops.ops import ADD, CMPLT, MUL
+from week02_render.ops import AFTER, RANGE, RangeArg
 
 
 class ScheduleError(ValueError):
@@ -24,25 +26,39 @@ def closes(node: UOp) -> bool:
 
 
 def ranges_of(body: UOp) -> Mapping[int, UOp]:
-    """The RANGEs of a body by number."""
+    """The RANGEs of a body by number; of several with one number, some one."""
     return {node.arg.id: node for node in toposort((body,)) if node.op is RANGE}
 
 
-def find_range(body: UOp, number: int) -> UOp:
-    """The RANGE of a number; ScheduleError names those that there are."""
-    known = ranges_of(body)
-    if number not in known:
-        listed = ", ".join(map(str, sorted(known))) or "none"
+def find_ranges(body: UOp, number: int) -> list[UOp]:
+    """The RANGEs of a number; ScheduleError names those that there are."""
+    known = [node for node in toposort((body,)) if node.op is RANGE]
+    found = [node for node in known if node.arg.id == number]
+    if not found:
+        listed = ", ".join(map(str, sorted({node.arg.id for node in known}))) or "none"
         raise ScheduleError(f"expected one of the ranges {listed}, got {number}")
-    return known[number]
+    return found
+
+
+def find_range(body: UOp, number: int) -> UOp:
+    """The one RANGE of a number."""
+    first, *others = find_ranges(body, number)
+    if others:
+        raise ScheduleError(f"expected one loop of range {number}, got some with other bounds")
+    return first
+
+
+def expect_fresh(body: UOp, numbers: Iterable[int]) -> None:
+    """ScheduleError if a RANGE of the body has one of the numbers."""
+    known = ranges_of(body)
+    for number in numbers:
+        if number in known:
+            raise ScheduleError(f"expected a number that no range has, got {number}")
 
 
 def fresh_numbers(body: UOp) -> Iterator[int]:
     """Numbers that no RANGE of the body has, in order."""
-    number = max(ranges_of(body), default=-1)
-    while True:
-        number += 1
-        yield number
+    return itertools.count(max(ranges_of(body), default=-1) + 1)
 
 
 def map_closers(body: UOp, change: Callable[[UOp], UOp]) -> UOp:
@@ -71,16 +87,14 @@ def times(a: UOp, factor: int) -> UOp:
     return a if factor == 1 else make(MUL, (a, number(factor)))
 
 
-def minimum(a: UOp, b: int) -> UOp:
-    """min(a, b) = −max(−a, −b)."""
-    if a.interval[1] <= b:
-        return a
-    return make(NEG, (make(MAX, (make(NEG, (a,)), number(-b))),))
-
-
 def less(a: UOp, b: UOp) -> UOp:
     """A < b."""
     return make(CMPLT, (a, b))
+
+
+def renamed(item: UOp, number: int) -> UOp:
+    """A RANGE of the same size and bound with another number, carried out one after the other."""
+    return make(RANGE, item.src, RangeArg(number, item.arg.size))
 
 
 def joined(effects: list[UOp]) -> UOp:

@@ -1,13 +1,17 @@
-"""What weeks 5 and 6 add to the ops: nothing that a file may hold, and two internal ops.
+"""What weeks 5 and 6 add to the ops: nothing that a file may hold, and three internal ops.
 
 STREAM marks a place that is written past the caches: `STORE(STREAM(p), v)`. SQRT is √x, rounded
-once, which machines compute faster than 2^(½·log₂ x).
+once, which machines compute faster than 2^(½·log₂ x). TILE is the first iteration of a tile, of
+which the last one overlaps the one before it: TILE(r) = min(r·by, size − by).
 """
 
 from __future__ import annotations
 
-from week01_uops.node import Op, Type, UOp
-from week01_uops.signatures import floating, unary
+from dataclasses import dataclass
+
+from week01_uops.args import Record, integer, key
+from week01_uops.node import Interval, Op, Type, UOp
+from week01_uops.signatures import expect_value, floating, unary
 from week02_render.ops import RANGE, expect_place
 from week04_fusion import ops as week04
 
@@ -17,10 +21,32 @@ def _stream(src: tuple[UOp, ...], arg: None) -> Type:
 
 
 STREAM = Op("STREAM", 5, (1, 1), _stream, internal=True)
+
+
+@dataclass(frozen=True)
+class TileArg:
+    """Iterations of a tile, and of the loop that is divided into tiles."""
+
+    by: int = key(integer("a size of a tile ≥ 1", 1))
+    size: int = key(integer("a size ≥ 1", 1))
+
+
+def _tile(src: tuple[UOp, ...], arg: TileArg) -> Type:
+    expect_value(src[0])
+    return Type(src[0].dtype)
+
+
+def _tile_interval(node: UOp) -> Interval:
+    last = node.arg.size - node.arg.by
+    low, high = (min(end * node.arg.by, last) for end in node.src[0].interval)
+    return low, high
+
+
+TILE = Op("TILE", 5, (1, 1), _tile, Record(TileArg), _tile_interval, internal=True)
 SQRT = Op("SQRT", 5, (1, 1), unary(floating), internal=True)
 
 OPS = week04.OPS
-INTERNAL = week04.INTERNAL | {STREAM, SQRT}
+INTERNAL = week04.INTERNAL | {STREAM, SQRT, TILE}
 
 
 def kind_of(item: UOp) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from week01_uops.node import UOp, toposort
 from week01_uops.ops import PARAM
 from week02_render.ops import END, RANGE, open_ranges
+from week05_06_memory.dependence import combines
 from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
 from week05_06_memory.model import reuse, short_sums
@@ -32,9 +33,8 @@ from week05_06_memory.schedule import (
     Stream,
     Widen,
 )
-from week05_06_memory.split import combines
-from week05_06_memory.staging import filled_in
 from week05_06_memory.tiling import Choice, best_tile
+from week05_06_memory.widen import filled_in
 
 ROWS_AT_ONCE = 8
 """Rows that are added, in one pass over them, to sums that stay in the cache."""

@@ -20,7 +20,7 @@ from week01_uops.args import Json, Leaf, Record, brief, integer, integers, key, 
 from week01_uops.errors import ProgramError
 from week01_uops.node import UOp
 from week02_render.ops import KINDS
-from week05_06_memory import arrange, hoist, loosen, split, staging, stream
+from week05_06_memory import arrange, hoist, loosen, split, staging, stream, widen
 from week05_06_memory.nests import ScheduleError
 
 RANGE_NUMBER = integer("the number of a range, ≥ 0", 0)
@@ -101,13 +101,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Widen:
-    """Temporaries with an axis for a loop: `staging.widen`."""
+    """Temporaries with an axis for a loop: `widen.widen`."""
 
     range: int = key(RANGE_NUMBER)
 
     def apply(self, body: UOp) -> UOp:
         """The body after the step."""
-        return staging.widen(body, self.range)
+        return widen.widen(body, self.range)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from week05_06_memory.machine import Machine
 from week05_06_memory.nests import ScheduleError
 from week05_06_memory.plan import Decision, Planned, Planner
 from week05_06_memory.schedule import Schedule, apply, show
+from week05_06_memory.split import plain_tiles
 
 NONE: Mapping[str, Schedule] = MappingProxyType({})
 
@@ -54,30 +55,39 @@ class Arranged:
     refused: tuple[Planned, ...] = ()
 
 
-def arrange(kernel: str, body: UOp, machine: Machine, own: Schedule | None = None) -> Arranged:
+def arrange(
+    kernel: str,
+    body: UOp,
+    machine: Machine,
+    own: Schedule | None = None,
+    planner: type[Planner] = Planner,
+) -> Arranged:
     """The body after its own schedule, or the default one.
 
     Raises:
         ScheduleError: a step of its own schedule is refused.
     """
     if own is None:
-        planner = Planner(body, machine).run()
-        after = rewrite(planner.body, RULES_OF_LOOPS)
-        told = tuple(planner.steps), after, tuple(planner.decisions), tuple(planner.refused)
+        plan = planner(body, machine).run()
+        after = _tidied(plan.body)
+        told = tuple(plan.steps), after, tuple(plan.decisions), tuple(plan.refused)
         return Arranged(kernel, body, *told)
     try:
         after = apply(body, own)
     except ScheduleError as refusal:
         raise ScheduleError(f"kernel {kernel}: {refusal}") from refusal
-    return Arranged(
-        kernel, body, tuple(Planned(s, "") for s in own), rewrite(after, RULES_OF_LOOPS)
-    )
+    return Arranged(kernel, body, tuple(Planned(s, "") for s in own), _tidied(after))
+
+
+def _tidied(body: UOp) -> UOp:
+    return rewrite(plain_tiles(body), RULES_OF_LOOPS)
 
 
 def scheduled(
     machine: Machine,
     given: Mapping[str, Schedule] = NONE,
     tell: Callable[[Arranged], None] = lambda done: None,
+    planner: type[Planner] = Planner,
 ) -> PassFunction:
     """The pass that schedules every kernel.
 
@@ -85,6 +95,7 @@ def scheduled(
         machine: what the default schedule is made for.
         given: schedules by the name of their kernel; "*" stands for all others.
         tell: is told of every kernel.
+        planner: the default scheduler.
 
     Raises:
         ScheduleError: (by the pass) a step is refused, or a kernel's name is unknown.
@@ -98,7 +109,7 @@ def scheduled(
 
         def one(body: UOp, trace: Trace) -> UOp:
             name = names[body]
-            done = arrange(name, body, machine, given.get(name, given.get("*")))
+            done = arrange(name, body, machine, given.get(name, given.get("*")), planner)
             trace.fired.update(show(item.step) for item in done.steps)
             for item in done.refused:
                 trace.decline(show(item.step), item.because, body)

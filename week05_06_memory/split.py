@@ -1,7 +1,7 @@
 """Split a loop: r of size n becomes r0 of ⌈n/f⌉ tiles and r1 within a tile of f.
 
     r   →   r0·f + r1                                              f divides n
-    r   →   min(r0·f, n − f) + r1         the last tile overlaps:  END of stores, REDUCE of MAX
+    r   →   TILE(r0) + r1                 the last tile overlaps:  END of stores, REDUCE of MAX
     REDUCE(x, r)   →   REDUCE(x, r0, r1) ⊕ REDUCE(x where n − f + r1 is new, r1)     ADD, MUL
 
 Every tile is whole, so that it can be unrolled or become a vector. What an overlap computes twice
@@ -9,64 +9,95 @@ is the same value; where an element is combined with what is stored already (`p 
 gets a nest of its own instead.
 
 A bounded loop (n = min(size, e)) gets ⌈e/f⌉ tiles; what the last one computes past e counts as the
-identity in a REDUCE, and is not stored in memory that outlives the kernel.
+identity in a REDUCE, and is stored at most in a temporary that nothing else is stored in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from week01_uops.calls import substitute
-from week01_uops.dtypes import void
+from week01_uops.dtypes import int64, void
 from week01_uops.node import UOp, const, make, toposort
-from week01_uops.ops import FLOORDIV, MAX, MUL, PARAM, WHERE
-from week02_render.ops import END, INDEX, LOAD, STORE, loop, storage_of
+from week01_uops.ops import CAST, FLOORDIV, MAX, MUL, NEG, WHERE
+from week02_render.ops import ALLOC, INDEX, STORE, loop, open_ranges, storage_of
 from week03_loops.ops import REDUCE, identity
+from week05_06_memory.dependence import carried, combines
 from week05_06_memory.nests import (
     ScheduleError,
-    find_range,
+    expect_fresh,
+    find_ranges,
     fresh_numbers,
     joined,
     less,
     map_closers,
-    minimum,
     number,
     plus,
     times,
 )
+from week05_06_memory.ops import TILE, TileArg
 
 
 def split(body: UOp, name: int, by: int, into: tuple[int, int] | None = None) -> UOp:
     """The body with RANGE `name` split into tiles of `by`, its RANGEs numbered `into`.
 
     Raises:
-        ScheduleError: `by` is larger than the loop, or a bounded loop cannot be rounded up.
+        ScheduleError: `by` is larger than the loop, a bounded loop cannot be rounded up, or a
+            nest cannot be cut since its iterations have to stay in order.
     """
-    item = find_range(body, name)
-    size: int = item.arg.size
+    items = find_ranges(body, name)
+    size: int = items[0].arg.size
     if not 1 <= by <= size:
         raise ScheduleError(f"expected a tile of 1 to {size} for range {name}, got {by}")
+    expect_fresh(body, into or ())
     fresh = fresh_numbers(body)
     outer, inner = into or (next(fresh), next(fresh))
-    if item.src and not reads_within(body, item):
+    fresh = (number for number in fresh if number not in (outer, inner))
+    once = _stored_once(body)
+    makers = [_Split(item, by, outer, inner, fresh, once) for item in items]
+    if any(item.src and not reads_within(body, item) for item in items):
         raise ScheduleError(
             f"expected loads in bounds for all {size} iterations of range {name}, which has a bound"
         )
-    maker = _Split(item, by, outer, inner, fresh)
-    return map_closers(body, lambda node: maker.closer(node) if item in node.src[1:] else node)
+
+    def change(node: UOp) -> UOp:
+        for maker in makers:
+            if maker.item in node.src[1:]:
+                return maker.closer(node)
+        return node
+
+    return map_closers(body, change)
 
 
 def reads_within(body: UOp, item: UOp) -> bool:
     """Whether every access whose index depends on the range stays within its storage."""
-    whole = loop(item.arg.id, item.arg.size)
+    whole = {item: loop(item.arg.id, item.arg.size)}
     for node in toposort((body,)):
-        if node.op is INDEX and item in toposort(node.src[1:]):
+        if node.op is INDEX:
             for at, size in zip(node.src[1:], node.src[0].shape, strict=False):
-                low, high = substitute(at, {item: whole}).interval
-                if low < 0 or high >= size:
+                low, high = substitute(at, whole).interval
+                if item in open_ranges(at) and not 0 <= low <= high < size:
                     return False
     return True
+
+
+def _stored_once(body: UOp) -> frozenset[UOp]:
+    """The temporaries that only one STORE writes: what it stores too much, nobody reads."""
+    places = Counter(storage_of(n.src[0]) for n in toposort((body,)) if n.op is STORE)
+    return frozenset(p for p, stores in places.items() if p.op is ALLOC and stores == 1)
+
+
+def _bound(item: UOp) -> UOp | None:
+    """Where a loop ends, as an int64 of at most its size; None if it has no bound."""
+    if not item.src:
+        return None
+    (bound,), size = item.src, item.arg.size
+    if bound.interval[1] > size:
+        most = const(size, bound.dtype)
+        bound = make(WHERE, (less(bound, most), bound, most))
+    return bound if bound.dtype is int64 else make(CAST, (bound,), int64)
 
 
 @dataclass
@@ -78,12 +109,13 @@ class _Split:
     outer: int
     inner: int
     fresh: Iterator[int]
+    once: frozenset[UOp]
 
     def __post_init__(self) -> None:
         size: int = self.item.arg.size
         self.size = size
         self.tile = loop(self.inner, self.by)
-        self.bound = self.item.src[0] if self.item.src else None
+        self.bound = _bound(self.item)
 
     def tiles(self, count: int) -> UOp:
         """The RANGE over `count` tiles, fewer where the loop has a bound."""
@@ -103,62 +135,94 @@ class _Split:
             return self._cut(node)
         return self._tiled(node)
 
-    def _over(self, node: UOp, inside: UOp, count: int) -> UOp:
-        """The closer around `inside`, with both new RANGEs."""
-        new: list[UOp] = []
+    def _over(self, node: UOp, at: UOp, count: int, change: Change = lambda inside: inside) -> UOp:
+        """The closer with both new RANGEs, `at` in place of the old one, and its inside changed."""
+        inside, *ranges = self._put(node, at, self.tiles(count), self.tile)
+        return node.with_src((change(inside), *ranges))
+
+    def _put(self, node: UOp, at: UOp, *new: UOp) -> Iterator[UOp]:
+        """The sources of a closer with `at` in place of its RANGE, and new RANGEs."""
+        yield substitute(node.src[0], {self.item: at})
         for item in node.src[1:]:
-            new += [self.tiles(count), self.tile] if item is self.item else [item]
-        return node.with_src((inside, *new))
+            yield from new if item is self.item else [substitute(item, {self.item: at})]
 
     def _index(self, count: int) -> tuple[UOp, UOp, UOp]:
         """The element's number, the first of its tile, and the first that is new in its tile."""
-        begin = times(self.tiles(count), self.by)
-        first = minimum(begin, self.size - self.by)
+        begin = first = times(self.tiles(count), self.by)
+        if self.size % self.by:
+            first = make(TILE, (self.tiles(count),), TileArg(self.by, self.size))
         return plus(first, self.tile), first, begin
 
     def _tiled(self, node: UOp) -> UOp:
         count = -(-self.size // self.by)
         at, _, _ = self._index(count)
-        inside = substitute(node.src[0], {self.item: at})
-        if self.bound is not None:
-            inside = gated(inside, less(at, self.bound))
-        return self._over(node, inside, count)
+        if self.bound is None:
+            return self._over(node, at, count)
+        gate = less(at, self.bound)
+        return self._over(node, at, count, lambda inside: gated(inside, gate, self.once))
 
     def _reduced(self, node: UOp) -> UOp:
         """All tiles in one nest; what is not new or past the bound counts as the identity."""
         count = -(-self.size // self.by)
         at, first, begin = self._index(count)
-        value = substitute(node.src[0], {self.item: at})
-        if self.bound is not None:
-            value = _where(less(at, self.bound), value, node)
-        if first is not begin and node.arg.op is not MAX:
-            value = _where(less(plus(begin, number(-1)), at), value, node)
-        return self._over(node, value, count)
+
+        def counted(value: UOp) -> UOp:
+            if self.bound is not None:
+                value = _where(less(at, self.bound), value, node)
+            if first is not begin and node.arg.op is not MAX:
+                value = _where(less(plus(begin, number(-1)), at), value, node)
+            return value
+
+        return self._over(node, at, count, counted)
 
     def _peeled(self, node: UOp) -> UOp:
+        """Whole tiles, combined with one more, of which only the rest counts."""
         count, rest = divmod(self.size, self.by)
-        main = substitute(
-            node.src[0], {self.item: plus(times(self.tiles(count), self.by), self.tile)}
-        )
-        last = substitute(node.src[0], {self.item: plus(self.tile, number(self.size - self.by))})
-        last = _where(less(number(self.by - rest - 1), self.tile), last, node)
-        others = tuple([self.tile if r is self.item else r for r in node.src[1:]])
-        parts = self._over(node, main, count), node.with_src((last, *others))
-        return make(node.arg.op, parts)
-
-    def _whole_tiles(self, inside: UOp, count: int) -> UOp:
-        at = plus(times(self.tiles(count), self.by), self.tile)
-        return substitute(inside, {self.item: at})
+        is_new = less(number(self.by - rest - 1), self.tile)
+        last = self._part(node, self.size - self.by, self.tile)
+        last = last.with_src((_where(is_new, last.src[0], node), *last.src[1:]))
+        return make(node.arg.op, (self._whole(node, count), last))
 
     def _cut(self, node: UOp) -> UOp:
+        """A nest of whole tiles, and a nest of the rest."""
+        ordered = carried(node)
+        before = node.src[1 : node.src.index(self.item, 1)]
+        if self.bound is not None or (self.item in ordered and not ordered.isdisjoint(before)):
+            raise ScheduleError(
+                f"expected a tile that divides {self.size}, the size of range {self.item.arg.id}, "
+                f"for its iterations have to stay in order; got {self.by}"
+            )
         count, rest = divmod(self.size, self.by)
-        main = substitute(
-            node.src[0], {self.item: plus(times(self.tiles(count), self.by), self.tile)}
-        )
-        tail = loop(next(self.fresh), rest)
-        last = substitute(node.src[0], {self.item: plus(tail, number(count * self.by))})
-        others = tuple([tail if r is self.item else r for r in node.src[1:]])
-        return joined([self._over(node, main, count), node.with_src((last, *others))])
+        tail = self._part(node, count * self.by, loop(next(self.fresh), rest))
+        return joined([self._whole(node, count), tail])
+
+    def _whole(self, node: UOp, count: int) -> UOp:
+        """The closer over whole tiles alone."""
+        return self._over(node, plus(times(self.tiles(count), self.by), self.tile), count)
+
+    def _part(self, node: UOp, start: int, counter: UOp) -> UOp:
+        """The closer over some iterations alone."""
+        return node.with_src(tuple(self._put(node, plus(counter, number(start)), counter)))
+
+
+Change = Callable[[UOp], UOp]
+
+
+def gated(effect: UOp, gate: UOp, free: Collection[UOp] = ()) -> UOp:
+    """The effect with one more gate on each STORE, but to storage that is free to take more."""
+    done: dict[UOp, UOp] = {}
+    for node in toposort((effect,), _effects):
+        new = node.with_src(tuple([done.get(s, s) for s in node.src]))
+        if node.op is STORE and storage_of(node.src[0]) not in free:
+            both = make(MUL, (new.src[2], gate)) if len(new.src) > 2 else gate
+            new = make(STORE, (*new.src[:2], both))
+        done[node] = new
+    return done[effect]
+
+
+def _effects(effect: UOp) -> tuple[UOp, ...]:
+    """The effects that an AFTER joins, or that an END repeats."""
+    return tuple([s for s in effect.src if s.dtype is void]) if effect.op is not STORE else ()
 
 
 def _where(condition: UOp, value: UOp, reduce: UOp) -> UOp:
@@ -167,25 +231,15 @@ def _where(condition: UOp, value: UOp, reduce: UOp) -> UOp:
     return make(WHERE, (condition, value, other))
 
 
-def combines(end: UOp) -> bool:
-    """Whether a nest reads storage that it writes."""
-    nodes = toposort((end.src[0],), lambda n: () if n.op is END else n.src)
-    written = {storage_of(n.src[0]) for n in nodes if n.op is STORE}
-    return any(n.op is LOAD and storage_of(n.src[0]) in written for n in nodes)
-
-
-def gated(effect: UOp, gate: UOp) -> UOp:
-    """The effect with the gate on each STORE of it to memory that outlives the kernel."""
-
-    def gated(node: UOp) -> UOp:
-        if node.op is not STORE or storage_of(node.src[0]).op is not PARAM:
-            return node
-        own = node.src[2:]
-        both = make(MUL, (own[0], gate)) if own else gate
-        return make(STORE, (*node.src[:2], both))
-
+def plain_tiles(body: UOp) -> UOp:
+    """TILE(r) → min(r·by, size − by), as −max(−r·by, by − size)."""
     done: dict[UOp, UOp] = {}
-    for node in toposort((effect,), lambda n: n.src if n.dtype is void else ()):
-        new = node.with_src(tuple([done.get(s, s) for s in node.src]))
-        done[node] = gated(new)
-    return done[effect]
+    for node in toposort((body,)):
+        new = node.with_src(tuple([done[s] for s in node.src]))
+        done[node] = _minimum(new) if new.op is TILE else new
+    return done[body]
+
+
+def _minimum(tile: UOp) -> UOp:
+    by, size = tile.arg.by, tile.arg.size
+    return make(NEG, (make(MAX, (times(tile.src[0], -by), number(by - size))),))

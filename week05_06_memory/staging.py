@@ -1,24 +1,27 @@
-"""Steps that hold values closer: stage, widen.
+"""The step `stage`: what is read again and again is held close, in the order in which it is read.
 
-    stage    LOAD(INDEX(p, e…)), inside loop r    →    LOAD(INDEX(t, u…))
-             t = AFTER(ALLOC, END(STORE(INDEX(ALLOC, s…), LOAD(INDEX(p, o + s…))), s…)), filled in r
-    widen    t filled once for each iteration of r    →    t with an axis for r, filled before r
+    LOAD(INDEX(p, e…)), inside loop r   →   LOAD(INDEX(t, u…))
+    t = AFTER(ALLOC, END(STORE(INDEX(ALLOC, s…), LOAD(INDEX(p, o + s…))), s…)), filled in r
 
 An index e of the place is a sum of an outer part o, which depends on r and the loops around it, and
-an inner part u − low. The inner parts of all axes span the temporary: what is read again and again
-is contiguous in it, in the order of axes that `layout` asks for. Where the access has a gate, the
-temporary holds the value beside it, as a padded copy of an image holds its zeros.
+an inner part u + low. The inner parts of all axes span the temporary, in the order of axes that
+`layout` asks for. Where the access has a gate, the temporary holds the value beside it, as a padded
+copy of an image holds its zeros.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from week01_uops.calls import substitute
-from week01_uops.linear import ZERO, Linear, bounds, build, linear
+from week01_uops.dtypes import int64
+from week01_uops.linear import ZERO, Linear, bounds, build, value_of
 from week01_uops.node import Shape, UOp, make, toposort
 from week01_uops.ops import FLOORDIV, FLOORMOD, PARAM
+from week02_render.lower import both
 from week02_render.ops import (
     AFTER,
     ALLOC,
@@ -28,13 +31,28 @@ from week02_render.ops import (
     RANGE,
     STORE,
     AllocArg,
+    index,
+    load,
     loop,
     open_ranges,
     storage_of,
 )
 from week02_render.reads import free_slots
+from week05_06_memory.dependence import lasting
 from week05_06_memory.flat import put_together
-from week05_06_memory.nests import ScheduleError, find_range, fresh_numbers, number, plus
+from week05_06_memory.nests import (
+    ScheduleError,
+    closes,
+    find_range,
+    fresh_numbers,
+    less,
+    number,
+    plus,
+)
+from week05_06_memory.ops import kind_of
+
+MARGIN = 64
+"""Elements beside an axis that a temporary may hold, besides as many as the axis has."""
 
 
 def stage(body: UOp, slot: int, at: int | None, layout: tuple[int, ...] | None = None) -> UOp:
@@ -48,32 +66,17 @@ def stage(body: UOp, slot: int, at: int | None, layout: tuple[int, ...] | None =
             default as the PARAM has them.
 
     Raises:
-        ScheduleError: there is no such load, or its gate is no function of its indices.
+        ScheduleError: there is no such load, the PARAM is written, a gate is no function of the
+            indices, or the temporary would have to be filled in a vector or a copy.
     """
     loads = [n for n in toposort((body,)) if n.op is LOAD and _reads(n, slot)]
     if not loads:
         raise ScheduleError(f"expected a PARAM that is loaded with indices, got slot {slot}")
+    if storage_of(loads[0].src[0]) in lasting(body):
+        raise ScheduleError(f"expected a PARAM that the kernel does not write, got slot {slot}")
     outer = frozenset() if at is None else _around(body, at)
     slots, names = free_slots(body), fresh_numbers(body)
-    replaced: dict[UOp, UOp] = {}
-    for load in loads:
-        window = _Window.of(load, outer)
-        order = layout if layout is not None else tuple(range(len(window.place.shape)))
-        if sorted(order) != list(range(len(window.place.shape))):
-            raise ScheduleError(
-                f"expected the axes 0 to {len(window.place.shape) - 1} in some order, got {order}"
-            )
-        axes = [a for a in order if a in window.inner]
-        counters = {a: loop(next(names), window.size(a)) for a in axes}
-        arg = AllocArg(next(slots), load.dtype, tuple(window.size(a) for a in axes), "LOCAL")
-        place = make(ALLOC, (), arg)
-        filled = window.filled(load, counters)
-        begin = make(AFTER, (place, *_deps(filled, counters)))
-        ranges = [counters[a] for a in axes]
-        fill = make(STORE, (make(INDEX, (begin, *ranges)), filled))
-        full = make(AFTER, (place, make(END, (fill, *ranges))))
-        replaced[load] = make(LOAD, (make(INDEX, (full, *(window.read(a) for a in axes))),))
-    return substitute(body, replaced)
+    return substitute(body, {old: _staged(old, outer, layout, next(slots), names) for old in loads})
 
 
 def _reads(load: UOp, slot: int) -> bool:
@@ -82,109 +85,159 @@ def _reads(load: UOp, slot: int) -> bool:
     return place.op is INDEX and storage.op is PARAM and storage.arg.slot == slot
 
 
-def _deps(value: UOp, counters: dict[int, UOp]) -> list[UOp]:
-    outer = open_ranges(value).difference(counters.values())
-    return sorted(outer, key=lambda r: int(r.arg.id))
+def _staged(
+    old: UOp, outer: frozenset[UOp], layout: tuple[int, ...] | None, slot: int, names: Iterator[int]
+) -> UOp:
+    """A LOAD from a new temporary."""
+    window, place = _Window.of(old, outer), old.src[0].src[0]
+    count = len(place.shape)
+    order = tuple(range(count)) if layout is None else layout
+    if sorted(order) != list(range(count)):
+        raise ScheduleError(f"expected the axes 0 to {count - 1} in some order, got {list(order)}")
+    axes = {a: window.axes[a] for a in order if a in window.axes and window.axes[a].near.terms}
+    counters = {a: loop(next(names), axis.size) for a, axis in axes.items()}
+    value = window.filled(counters)
+    deps = open_ranges(value).difference(counters.values())
+    _expect_around(deps, outer)
+    shape = tuple(axis.size for axis in axes.values())
+    place = make(ALLOC, (), AllocArg(slot, old.dtype, shape, "LOCAL"))
+    begin = make(AFTER, (place, *sorted(deps, key=lambda r: int(r.arg.id))))
+    ranges = counters.values()
+    fill = make(STORE, (index(begin, *ranges), value))
+    full = make(AFTER, (place, make(END, (fill, *ranges)) if ranges else fill))
+    return make(LOAD, (index(full, *(axis.read for axis in axes.values())),))
+
+
+def _expect_around(deps: frozenset[UOp], outer: frozenset[UOp]) -> None:
+    """What fills a temporary may depend on these ranges."""
+    if inner := sorted(int(r.arg.id) for r in deps - outer):
+        raise ScheduleError(f"expected gates over the indices of the loads, got ranges {inner}")
+    for item in deps:
+        if kind_of(item) in ("vector", "unroll"):
+            raise ScheduleError(
+                f"expected a temporary for all iterations of range {item.arg.id}, "
+                f"which is of kind {kind_of(item)}"
+            )
 
 
 def _around(body: UOp, at: int) -> frozenset[UOp]:
     """The loop of a number and the loops around it."""
     item = find_range(body, at)
-    found: set[UOp] = {item}
-    waiting = {item}
+    found = {item}
     for node in reversed(toposort((body,))):
-        if node.op is END and waiting & set(node.src[1:]):
+        if closes(node) and found & set(node.src[1:]):
             ranges = node.src[1:]
-            last = max(i for i, r in enumerate(ranges) if r in waiting)
-            found.update(ranges[: last + 1])
-            waiting |= open_ranges(node)
-            found |= open_ranges(node)
+            last = max(i for i, r in enumerate(ranges) if r in found)
+            found |= {*ranges[: last + 1], *open_ranges(node)}
     return frozenset(found)
+
+
+class _Axis(NamedTuple):
+    """An axis of what a load reads while the outer loops stand still.
+
+    Axes whose indices are the quotient and remainder of one number are one axis here.
+
+    Attributes:
+        sizes: the sizes of the axes that it stands for.
+        far: the part of the index that the outer loops decide.
+        near: the rest.
+        low: the least value of the rest.
+        size: one more than by how much it varies.
+    """
+
+    sizes: tuple[int, ...]
+    far: Linear
+    near: Linear
+    low: int
+    size: int
+
+    @staticmethod
+    def of(sizes: tuple[int, ...], form: Linear, around: frozenset[UOp], gated: bool) -> _Axis:
+        far = {t: c for t, c in form.terms.items() if open_ranges(t) <= around}
+        near = Linear({t: c for t, c in form.terms.items() if t not in far}, 0)
+        low, high = bounds(near)
+        size, whole = high - low + 1, math.prod(sizes)
+        if size > whole and not gated:
+            return _Axis(sizes, ZERO, form, 0, whole)
+        if size > 2 * whole + MARGIN:
+            raise ScheduleError(f"expected indices within {whole} elements, got {size}")
+        return _Axis(sizes, Linear(far, form.constant), near, low, size)
+
+    @property
+    def read(self) -> UOp:
+        """The index into the temporary."""
+        return build(self.near.plus(Linear({}, -self.low)), number(0))
+
+    def whole(self, counter: UOp | None) -> UOp:
+        """The index from the index into the temporary."""
+        far = build(self.far, number(0))
+        return far if counter is None else plus(plus(far, counter), number(self.low))
+
+    def guards(self, at: UOp) -> list[UOp]:
+        """What has to hold for an index to be in range."""
+        (low, high), size = at.interval, math.prod(self.sizes)
+        above = [less(number(-1), at)] if low < 0 else []
+        return [*above, less(at, number(size))] if high >= size else above
 
 
 @dataclass(frozen=True)
 class _Window:
-    """The part of a place that a load reads while the outer loops stand still.
+    """What a load reads while the outer loops stand still: axis → its part."""
 
-    Axes whose indices are the quotient and remainder of one number are one axis here, under the
-    number of the last of them.
-
-    Attributes:
-        place: the storage (behind AFTER).
-        sizes: axis → the sizes of the axes that it stands for.
-        outer: axis → the part of its index that the outer loops decide.
-        inner: axis → the rest, for the axes that have one.
-    """
-
-    place: UOp
-    sizes: dict[int, tuple[int, ...]]
-    outer: dict[int, Linear]
-    inner: dict[int, Linear]
+    old: UOp
+    around: frozenset[UOp]
+    axes: Mapping[int, _Axis]
 
     @staticmethod
-    def of(load: UOp, around: frozenset[UOp]) -> _Window:
-        place, *indices = load.src[0].src
-        found = _Window(place, {}, {}, {})
-        for axis, sizes, form in _joint_axes(place.shape, [linear(at) for at in indices]):
-            far = {t: c for t, c in form.terms.items() if open_ranges(t) <= around}
-            near = {t: c for t, c in form.terms.items() if t not in far}
-            found.sizes[axis] = sizes
-            found.outer[axis] = Linear(far, form.constant)
-            if near:
-                found.inner[axis] = Linear(near, 0)
-        return found
+    def of(old: UOp, around: frozenset[UOp]) -> _Window:
+        place, *indices = old.src[0].src
+        joint = _joint_axes(place.shape, [value_of(at) for at in indices])
+        gated = len(old.src) > 1
+        axes = {axis: _Axis.of(sizes, form, around, gated) for axis, sizes, form in joint}
+        return _Window(old, around, axes)
 
-    def size(self, axis: int) -> int:
-        low, high = bounds(self.inner[axis])
-        return high - low + 1
-
-    def low(self, axis: int) -> int:
-        return bounds(self.inner[axis])[0]
-
-    def read(self, axis: int) -> UOp:
-        """The index into the temporary."""
-        form = self.inner[axis]
-        return build(form._replace(constant=-self.low(axis)), number(0))
-
-    def filled(self, load: UOp, counters: dict[int, UOp]) -> UOp:
+    def filled(self, counters: Mapping[int, UOp]) -> UOp:
         """The load at the temporary's own indices."""
         indices: list[UOp] = []
-        for axis, far in self.outer.items():
-            at = build(far, number(0))
-            if axis in counters:
-                at = plus(plus(at, counters[axis]), number(self.low(axis)))
-            indices += _apart(at, self.sizes[axis])
-        place = make(INDEX, (self.place, *indices))
-        rest = [self._expressed(gate, counters) for gate in load.src[1:]]
-        return make(LOAD, (place, *rest))
+        conditions: list[UOp] = []
+        for number_, axis in self.axes.items():
+            at = axis.whole(counters.get(number_))
+            conditions += axis.guards(at)
+            indices += _apart(at, axis.sizes)
+        place = make(INDEX, (self.old.src[0].src[0], *indices))
+        gate: UOp | None = None
+        given = [self._expressed(node, counters) for node in self.old.src[1:]]
+        for condition in (*given[:1], *conditions):
+            gate = both(gate, condition)
+        return make(LOAD, (place, gate, *given[1:])) if gate and given[1:] else load(place, gate)
 
-    def _expressed(self, node: UOp, counters: dict[int, UOp]) -> UOp:
-        """A gate (or an alternative) with the inner parts of its sums written by the counters."""
-        done: dict[UOp, UOp] = {}
+    def _expressed(self, node: UOp, counters: Mapping[int, UOp]) -> UOp:
+        """A gate (or an alternative) with the near parts of its sums written by the counters."""
+        done: dict[UOp, UOp | None] = {}
+        for item in toposort((node,)):
+            found = self._sum(item, counters) if _is_integer(item) else None
+            src = [done[s] for s in item.src]
+            if found is None and item.op is not RANGE and None not in src:
+                found = item.with_src(tuple([s for s in src if s is not None]))
+            done[item] = found
+        if (result := done[node]) is None:
+            raise ScheduleError("expected gates that follow from the indices of their loads")
+        return result
 
-        def below(n: UOp) -> tuple[UOp, ...]:
-            return () if n.dtype.is_int and not n.shape and n.op is not RANGE else n.src
-
-        for item in toposort((node,), below):
-            if item.dtype.is_int:
-                done[item] = self._sum(item, counters)
-            else:
-                done[item] = item.with_src(tuple([done[s] for s in item.src]))
-        return done[node]
-
-    def _sum(self, item: UOp, counters: dict[int, UOp]) -> UOp:
-        form = linear(item)
-        for axis, near in self.inner.items():
+    def _sum(self, item: UOp, counters: Mapping[int, UOp]) -> UOp | None:
+        form = value_of(item)
+        for number_, counter in counters.items():
+            near, low = self.axes[number_].near, self.axes[number_].low
             lead, factor = next(iter(near.terms.items()))
-            if lead in form.terms and form.terms[lead] % factor == 0:
-                ratio = form.terms[lead] // factor
-                form = form.plus(near, -ratio)
-                own = Linear({counters[axis]: ratio}, ratio * self.low(axis))
-                form = form.plus(own)
-        inner = {t for near in self.inner.values() for t in near.terms}
-        if inner & form.terms.keys():
-            raise ScheduleError(f"expected a gate over the indices of the load, got {item!r}")
-        return build(form, item)
+            times, rest = divmod(form.terms.get(lead, 0), factor)
+            if times and not rest:
+                form = form.plus(near, -times).plus(Linear({counter: 1}, low), times)
+        known = self.around.union(counters.values())
+        return build(form, item) if all(open_ranges(t) <= known for t in form.terms) else None
+
+
+def _is_integer(node: UOp) -> bool:
+    return node.dtype is int64 and node.place is None and not node.shape
 
 
 def _joint_axes(shape: Shape, forms: list[Linear]) -> Iterator[tuple[int, tuple[int, ...], Linear]]:
@@ -210,48 +263,3 @@ def _apart(at: UOp, sizes: tuple[int, ...]) -> list[UOp]:
         indices.insert(0, make(FLOORMOD, (at, number(size))))
         at = make(FLOORDIV, (at, number(size)))
     return [at, *indices]
-
-
-def widen(body: UOp, name: int) -> UOp:
-    """Each temporary that is filled anew in every iteration of loop `name` gets an axis for it.
-
-    Raises:
-        ScheduleError: no temporary is filled in that loop.
-    """
-    item = find_range(body, name)
-    inside = filled_in(body, item)
-    if not inside:
-        raise ScheduleError(f"expected a temporary that is filled in the loop of range {name}")
-    names = fresh_numbers(body)
-    counter = {a: loop(next(names), item.arg.size) for a in inside}
-    wide = {
-        a: make(ALLOC, (), AllocArg(a.arg.slot, a.dtype, (item.arg.size, *a.shape), "LOCAL"))
-        for a in inside
-    }
-    done: dict[UOp, UOp] = {}
-    for node in toposort((body,)):
-        src = tuple([done[s] for s in node.src])
-        base = storage_of(node) if node.place is not None else None
-        if node.op is ALLOC and node in wide:
-            done[node] = wide[node]
-        elif node.op is INDEX and base in wide:
-            done[node] = make(INDEX, (src[0], item, *src[1:]))
-        elif node.op is AFTER and base in wide and node.src[1].op is END:
-            assert base is not None
-            fill, mine = src[1], counter[base]
-            inner = substitute(fill, {item: mine})
-            done[node] = make(AFTER, (src[0], inner.with_src((inner.src[0], mine, *inner.src[1:]))))
-        else:
-            done[node] = node.with_src(src)
-    return done[body]
-
-
-def filled_in(body: UOp, item: UOp) -> list[UOp]:
-    """The LOCAL arrays whose filling nest depends on the range."""
-    found: dict[UOp, None] = {}
-    for node in toposort((body,)):
-        if node.op is AFTER and node.place is not None and len(node.src) == 2:
-            fill = node.src[1]
-            if fill.op is END and item in open_ranges(fill) and node.src[0].op is ALLOC:
-                found[node.src[0]] = None
-    return list(found)
