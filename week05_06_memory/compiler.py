@@ -10,10 +10,12 @@ from week01_uops.node import UOp, make
 from week01_uops.passes import Dialect, Pass, Pipeline, on_kernels
 from week01_uops.reference import Reference
 from week01_uops.rewrite import Trace
+from week02_render import compiler as week02
 from week02_render.compiler import indices
 from week02_render.ops import ALLOC, LINEAR
 from week03_loops import compiler as week03
 from week04_fusion import compiler as week04
+from week04_fusion import ops as week04_ops
 from week04_fusion.ops import STAGE
 from week04_fusion.stage import store_stages
 from week05_06_memory.absorb import absorb
@@ -23,6 +25,7 @@ from week05_06_memory.expand import accumulate
 from week05_06_memory.machine import Machine, detect
 from week05_06_memory.onehot import ONE_HOT
 from week05_06_memory.ops import INTERNAL, OPS
+from week05_06_memory.roots import ROOTS
 from week05_06_memory.scatter import scatter
 from week05_06_memory.schedule import Schedule
 from week05_06_memory.scheduling import NONE, scheduled, unrolled
@@ -31,9 +34,16 @@ from week05_06_memory.strips import hold_strips
 
 DIALECT = Dialect("week05_06", OPS)
 TENSOR = Dialect("week05_06 tensor level", (OPS | INTERNAL) - {LINEAR})
-LOOP = week03.LOOP | {STAGE}
+OURS = INTERNAL - week04_ops.INTERNAL
+LOOP = week03.LOOP | {STAGE} | OURS
+WIDER = {
+    week04.TENSOR: TENSOR,
+    week03.LOOP: LOOP,
+    week02.LOOP: week02.LOOP | OURS,
+    week02.KERNEL: week02.KERNEL | OURS,
+}
 
-RULES_OF_LOOPS = week03.RULES_OF_LOOPS + ONE_HOT
+RULES_OF_LOOPS = week03.RULES_OF_LOOPS + ONE_HOT + ROOTS
 ABSORB = Pass(
     "absorb", "loop", absorb(RULES_OF_LOOPS), LOOP, "make one-hot sums loads, with their masks"
 )
@@ -55,7 +65,7 @@ STAGES = Pass(
 )
 
 UNROLL = Pass("unroll", "kernel", on_kernels(unrolled), LOOP, "copy what is unrolled")
-ACCUMULATE = replace(week03.ACCUMULATE, run=on_kernels(accumulate))
+ACCUMULATE = replace(week03.ACCUMULATE, run=on_kernels(accumulate), leaves=WIDER[week02.LOOP])
 
 
 def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> Pipeline:
@@ -67,7 +77,7 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
     arranged = scheduled(machine, schedules)
     schedule = Pass("schedule", "tile", arranged, LOOP, "arrange each kernel's loops")
     return (
-        week04.COMPILER.extend("week05_06", DIALECT, {week04.TENSOR: TENSOR, week03.LOOP: LOOP})
+        week04.COMPILER.extend("week05_06", DIALECT, WIDER)
         .insert(ABSORB, SCATTER, after="loops")
         .replace_pass("indices")
         .insert(indices(RULES_OF_LOOPS, LOOP), strips, shared, BOUNDS, after="merge")

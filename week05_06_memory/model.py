@@ -38,6 +38,9 @@ LINE = 2.0
 FAR = 4.0
 """Cycles of reaching another row of a matrix that the second cache does not hold."""
 
+HALVED = 1.05
+"""How much longer memory takes through vectors that the machine divides."""
+
 SCATTERED = 1.5
 """Cycles for each lane of a vector that is put together from, or taken apart to, memory."""
 
@@ -139,7 +142,8 @@ def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) ->
         large = access.storage.size * access.bytes > machine.l2
         if large and reuse(access, tile, nest) == 1:
             total += tile.copies_of(access.depends) * tile.lanes * access.bytes * per_byte
-    return total
+    split = tile.lanes * 4 > machine.datapath
+    return total * (HALVED if split else 1.0)
 
 
 def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
@@ -222,6 +226,8 @@ def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> floa
     wide = _width(tile.lanes * access.bytes, machine)
     if access.stride(tile.vector) == 1:
         return wide * count
+    if turned(access, tile):
+        return count * (wide + math.log2(tile.lanes))
     again = reuse(access, tile, nest)
     scattered = SCATTERED * tile.lanes
     if nest.sums and again > 1 and access.steps.get(tile.vector) == 1:
@@ -246,6 +252,12 @@ def _lines(access: Access, tile: Tile, machine: Machine) -> float:
         else:
             apart *= n
     return apart * max(1.0, span / machine.line)
+
+
+def turned(access: Access, tile: Tile) -> bool:
+    """Whether loads along another loop's copies are a square that is transposed in registers."""
+    along = [r for r, n in tile.copies.items() if access.stride(r) == 1 and n == tile.lanes]
+    return bool(along) and not access.writes and tile.lanes in (4, 8, 16)
 
 
 def _once(nest: Nest, tile: Tile, machine: Machine) -> float:

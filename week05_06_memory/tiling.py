@@ -92,20 +92,21 @@ def _with_vector(nest: Nest, vector: UOp, lanes: int, free: frozenset[UOp]) -> I
     whole = vector.arg.size // lanes
     if vector in nest.summed:
         for chains in [c for c in CHAINS if c <= whole]:
-            for others in _rows(nest, free - {vector}):
+            for others in _rows(nest, free - {vector}, lanes):
                 yield Tile(vector, lanes, {vector: chains, **others})
         return
     for vectors in [v for v in VECTORS if v <= whole]:
         if vector.src and vector.arg.size % (vectors * lanes):
             continue
-        for others in _rows(nest, free - {vector}):
+        for others in _rows(nest, free - {vector}, lanes):
             yield Tile(vector, lanes, {vector: vectors, **others})
 
 
-def _rows(nest: Nest, free: frozenset[UOp]) -> Iterator[dict[UOp, int]]:
+def _rows(nest: Nest, free: frozenset[UOp], lanes: int) -> Iterator[dict[UOp, int]]:
     """Copies along one or two further loops of results, where an operand is shared by them."""
     yield {}
     if not nest.sums:
+        yield from _squares(nest, free, lanes)
         return
     loops = [r for r in nest.results if r in free and not r.src and _shares(nest, r)]
     for item in loops:
@@ -116,6 +117,18 @@ def _rows(nest: Nest, free: frozenset[UOp]) -> Iterator[dict[UOp, int]]:
         for pair in itertools.product((2, 3, 4), repeat=2):
             if pair[0] <= first.arg.size and pair[1] <= second.arg.size:
                 yield {first: pair[0], second: pair[1]}
+
+
+def _squares(nest: Nest, free: frozenset[UOp], lanes: int) -> Iterator[dict[UOp, int]]:
+    """As many copies as lanes, of a loop along which what is loaded is contiguous."""
+    for item in nest.results:
+        if (
+            item in free
+            and not item.src
+            and item.arg.size >= lanes
+            and any(a.stride(item) == 1 and not a.writes for a in nest.accesses)
+        ):
+            yield {item: lanes}
 
 
 def _shares(nest: Nest, item: UOp) -> bool:
