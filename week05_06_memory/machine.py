@@ -28,6 +28,9 @@ CACHES = {"l1": 32 << 10, "l2": 512 << 10, "l3": 0, "line": 64}
 BALANCE = {16: 2.0, 32: 4.0, 64: 4.0}
 """Operations in the time of reading a byte, by vector_bytes: rounded, of servers since 2017."""
 
+FORK_CYCLES = 60_000
+"""About 20 µs: OpenMP starts threads that wait in one, and on a busy machine in thousands."""
+
 ESTIMATED_BANDWIDTH = 16e9
 """Bytes a second that one core reads where nothing can be measured; the rest by BALANCE."""
 
@@ -52,6 +55,7 @@ class Machine:
         units: vector operations that a core begins in one cycle.
         ports: vector loads that it begins in one cycle.
         latency: cycles until the result of an operation can be used.
+        fork_cycles: work, of one core, that is worth starting threads for.
         rates: names and values of the measured properties that are known beforehand.
     """
 
@@ -67,6 +71,7 @@ class Machine:
     units: float = 1.0
     ports: float = 1.0
     latency: float = 4.0
+    fork_cycles: int = FORK_CYCLES
     rates: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:

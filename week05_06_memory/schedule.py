@@ -20,7 +20,7 @@ from week01_uops.args import Json, Leaf, Record, brief, integer, integers, key, 
 from week01_uops.errors import ProgramError
 from week01_uops.node import UOp
 from week02_render.ops import KINDS
-from week05_06_memory import arrange, hoist, loosen, split, staging, stream, widen
+from week05_06_memory import arrange, hoist, loosen, part, split, staging, stream, widen
 from week05_06_memory.nests import ScheduleError
 
 RANGE_NUMBER = integer("the number of a range, ≥ 0", 0)
@@ -134,6 +134,18 @@ class Hoist:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A reduction as partial results, by threads: `part.part`."""
+
+    range: int = key(RANGE_NUMBER)
+    parts: int = key(integer("a number of parts ≥ 2", 2))
+
+    def apply(self, body: UOp) -> UOp:
+        """The body after the step."""
+        return part.part(body, self.range, self.parts)
+
+
+@dataclass(frozen=True)
 class Stream:
     """Results written past the caches: `stream.stream`."""
 
@@ -142,13 +154,13 @@ class Stream:
         return stream.stream(body)
 
 
-Step = Split | Kind | Reorder | Join | Stage | Widen | Loosen | Hoist | Stream
+Step = Split | Kind | Reorder | Join | Stage | Widen | Loosen | Hoist | Part | Stream
 Schedule = tuple[Step, ...]
 
 STEPS: Mapping[str, type[Step]] = MappingProxyType(
     {
         step.__name__.lower(): step
-        for step in (Split, Kind, Reorder, Join, Stage, Widen, Loosen, Hoist, Stream)
+        for step in (Split, Kind, Reorder, Join, Stage, Widen, Loosen, Hoist, Part, Stream)
     }
 )
 

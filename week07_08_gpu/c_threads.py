@@ -17,12 +17,13 @@ is first asked for. Without -fopenmp the same text runs on one thread.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from week01_uops.node import Op, UOp
+from week01_uops.node import CONST, Op, UOp
+from week01_uops.ops import ELEMENTWISE
 from week02_render.c_kernel import Statement, Tables
 from week02_render.kernels import aligned
 from week02_render.ops import ALLOC, LARGEST_LOCAL, RANGE
@@ -44,6 +45,39 @@ class Region(NamedTuple):
     loops: tuple[UOp, ...]
 
 
+def _regions(nodes: Sequence[UOp]) -> Iterator[Region]:
+    """The outermost nests with parallel loops, and those of their loops that are divided.
+
+    Between these, nothing but values is computed, which do not depend on memory.
+    """
+    begin: int | None = None
+    for position, node in enumerate(nodes):
+        if begin is None and node.op is RANGE and kind_of(node) == "parallel":
+            begin = position
+        elif begin is not None and node.op.closes and nodes[begin] in node.src[1:]:
+            yield Region(begin, position, tuple(_divided(nodes[begin:position], node)))
+            begin = None
+
+
+def _divided(nodes: Sequence[UOp], end: UOp) -> Iterator[UOp]:
+    yield nodes[0]
+    for node in nodes[1:]:
+        if node in end.src and kind_of(node) == "parallel" and not node.src:
+            yield node
+        elif node.op not in ELEMENTWISE and node.op is not CONST:
+            return
+
+
+def _adjoining(nodes: tuple[UOp, ...]) -> tuple[UOp, ...]:
+    """The nodes with the divided loops of each region one right in the other."""
+    found = list(nodes)
+    for region in _regions(nodes):
+        last = max(k for k in range(region.begin, region.end) if nodes[k] in region.loops)
+        between = [n for n in nodes[region.begin : last + 1] if n not in region.loops]
+        found[region.begin : last + 1] = [*region.loops, *between]
+    return tuple(found)
+
+
 @dataclass
 class ThreadedKernel(VectorKernel):
     """A function with loops that are divided among threads.
@@ -57,28 +91,15 @@ class ThreadedKernel(VectorKernel):
     taken: int = 0
     _header: int = 0
 
+    def write(self) -> list[str]:
+        """The statements of the body."""
+        self.nodes = _adjoining(self.nodes)
+        return super().write()
+
     @cached_property
     def regions(self) -> Mapping[int, Region]:
         """Those of the function, by where they begin."""
-        found: dict[int, Region] = {}
-        begin: int | None = None
-        for position, node in enumerate(self.nodes):
-            if begin is None and node.op is RANGE and kind_of(node) == "parallel":
-                begin = position
-            elif begin is not None and node.op.closes and self.nodes[begin] in node.src[1:]:
-                found[begin] = Region(begin, position, tuple(self._collapsed(begin)))
-                begin = None
-        return found
-
-    def _collapsed(self, begin: int) -> Iterator[UOp]:
-        """The parallel loops from here on, one right in the other."""
-        yield self.nodes[begin]
-        for position in range(begin + 1, len(self.nodes)):
-            node = self.nodes[position]
-            if node.op is RANGE and kind_of(node) == "parallel" and not node.src:
-                yield node
-            elif self.uses.is_live(position):
-                return
+        return {region.begin: region for region in _regions(self.nodes)}
 
     @cached_property
     def owned(self) -> Mapping[int, Region]:

@@ -17,6 +17,7 @@ GIVEN = {
     "l3": 0,
     "line": 128,
     "balance": 5.5,
+    "fork_cycles": 7000,
     "peak_flops": 5e10,
     "bandwidth": 1e10,
     "copy_bandwidth": 8e9,
