@@ -21,18 +21,22 @@ from week05_06_memory import compiler as week05
 from week05_06_memory import ops as week05_ops
 from week05_06_memory.machine import detect
 from week05_06_memory.nests import ScheduleError
+from week05_06_memory.plan import Planner
 from week05_06_memory.schedule import Schedule
 from week05_06_memory.scheduling import Arranged, scheduled
+from week07_08_gpu import compiler as week07
+from week07_08_gpu.threads import ThreadPlanner
 
 
 @dataclass(frozen=True)
 class Week:
-    """One week: the ops its programs may contain, its passes, its compiler."""
+    """One week: the ops its programs may contain, its passes, its compiler, its scheduler."""
 
     number: int
     ops: frozenset[Op]
     pipeline: Pipeline
     reference: Reference
+    planner: type[Planner] = Planner
 
     @property
     def has_schedules(self) -> bool:
@@ -54,7 +58,7 @@ class Week:
                 raise ScheduleError(f"week {self.number} has no schedules; they come in week 5")
             return self
         old = self.pipeline.passes[self.pipeline.index(SCHEDULE)]
-        new = replace(old, run=scheduled(detect(), given, tell))
+        new = replace(old, run=scheduled(detect(), given, tell, self.planner))
         pipeline = self.pipeline.replace_pass(SCHEDULE, new)
         reference = replace(self.reference, pipeline=pipeline)
         return replace(self, pipeline=pipeline, reference=reference)
@@ -64,6 +68,7 @@ SCHEDULE = "schedule"
 """The pass that arranges loops."""
 
 WEEKS_5_AND_6 = Week(6, week05_ops.OPS, week05.COMPILER, week05.REFERENCE)
+WEEKS_7_AND_8 = Week(8, week05_ops.OPS, week07.COMPILER, week07.REFERENCE, ThreadPlanner)
 
 WEEKS: Mapping[int, Week] = MappingProxyType(
     {
@@ -73,6 +78,8 @@ WEEKS: Mapping[int, Week] = MappingProxyType(
         4: Week(4, week04_ops.OPS, week04.COMPILER, week04.REFERENCE),
         5: WEEKS_5_AND_6,
         6: WEEKS_5_AND_6,
+        7: WEEKS_7_AND_8,
+        8: WEEKS_7_AND_8,
     }
 )
 LATEST = max(WEEKS)
