@@ -99,6 +99,11 @@ class Speed:
     source: str
 
 
+def source_for(vector_bytes: int) -> str:
+    """The probe for vectors of a size: a translation unit."""
+    return f"#define VECTOR_BYTES {vector_bytes}\n#define STEPS {STEPS}\n{SOURCE}"
+
+
 def measured_speed(vector_bytes: int, cache_bytes: int) -> Speed | None:
     """The speed of this processor, the best of short windows; None if there is no C compiler.
 
@@ -110,7 +115,7 @@ def measured_speed(vector_bytes: int, cache_bytes: int) -> Speed | None:
         cache_bytes: of the largest cache; twice as much is read.
     """
     size = min(2 * cache_bytes, LARGEST) // 4096 * 4096
-    text = f"#define VECTOR_BYTES {vector_bytes}\n#define STEPS {STEPS}\n{SOURCE}"
+    text = source_for(vector_bytes)
     path = cache_directory() / "machine" / f"{content_key(processor(), text, str(size))}.json"
     known = _read(path)
     if known is None:

@@ -17,6 +17,7 @@ from week01_uops.dtypes import float32
 from week01_uops.interface import Compiler
 from week02_render.buffers import aligned_empty
 from week02_render.runtime import load
+from week02_render.toolchain import Toolchain
 
 EAGER = ("numpy", "torch")
 """Those whose faster one is the "best" to beat."""
@@ -66,10 +67,16 @@ class _Here:
 class Ours(_Here):
     """A program of this compiler, called with pointers that are known beforehand."""
 
-    def __init__(self, workload: Workload, inputs: list[Array], compiler: Compiler) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        inputs: list[Array],
+        compiler: Compiler,
+        toolchain: Toolchain | None = None,
+    ) -> None:
         super().__init__(workload)
         program = workload.program
-        self._loaded = load(compiler.compile(program, "c"), program)
+        self._loaded = load(compiler.compile(program, "c"), program, toolchain=toolchain)
         self._call = self._loaded.bind(inputs, [self.out])
 
     def run(self, calls: int) -> None:
