@@ -122,6 +122,8 @@ class Judge:
         draws: int = 3,
         tolerance: float | None = None,
         special: bool = True,
+        threads: Sequence[int] = (),
+        same_bits: bool = True,
     ) -> None:
         """`compile --target c` gives C that builds, runs, and returns the oracle's values.
 
@@ -131,10 +133,14 @@ class Judge:
             draws: how many draws of ordinary numbers.
             tolerance: relative, for floats, 0 for exact; else as far as the program allows.
             special: one more draw, with infinities, NaN and extremes strewn in.
+            threads: numbers of threads (OMP_NUM_THREADS) that it is run on, one after the other.
+            same_bits: on all of them, each result has the same bits.
         """
-        kept = {"inputs": inputs, "draws": draws, "tolerance": tolerance, "special": special}
+        kept: dict[str, Any] = {"inputs": inputs, "draws": draws, "tolerance": tolerance}
+        kept |= {"special": special, "threads": list(threads), "same_bits": same_bits}
         case = self._case("runs", text, **kept)
-        run_checks.runs(case, normal(text), inputs, draws, tolerance, special)
+        how = (inputs, draws, tolerance, special, threads, same_bits)
+        run_checks.runs(case, normal(text), *how)
 
     def emits(
         self,

@@ -106,9 +106,20 @@ def _bytes(node: UOp) -> int:
 
 
 def run(
-    library: bytes, program: UOp, calls: Sequence[Inputs], limits: Limits | None = None
+    library: bytes,
+    program: UOp,
+    calls: Sequence[Inputs],
+    limits: Limits | None = None,
+    threads: int | None = None,
 ) -> list[tuple[Array, ...]]:
     """The outputs of the library's program for each call's inputs, in one process.
+
+    Args:
+        library: what `build` made.
+        program: for the types of inputs and outputs.
+        calls: their inputs.
+        limits: of the process.
+        threads: OMP_NUM_THREADS; if not given, one for each core, four at most.
 
     Raises:
         RunError: it crashed, passed a limit, or touched what it must not.
@@ -118,7 +129,7 @@ def run(
         folder = Path(name)
         for number, inputs in enumerate(calls):
             _write(folder / f"in.{number}", layout, inputs)
-        _launch(folder, library, layout, len(calls), limits)
+        _launch(folder, library, layout, len(calls), limits, threads)
         return [_outputs(folder / f"out.{number}", layout) for number in range(len(calls))]
 
 
@@ -133,10 +144,15 @@ def workspace(library: bytes, program: UOp) -> int:
 
 
 def _launch(
-    folder: Path, library: bytes, layout: Layout, calls: int, limits: Limits | None
+    folder: Path,
+    library: bytes,
+    layout: Layout,
+    calls: int,
+    limits: Limits | None,
+    threads: int | None = None,
 ) -> Completed:
     """Run the harness in a folder that holds the arrays of its calls."""
-    threads = min(os.cpu_count() or 1, 4)
+    threads = threads or min(os.cpu_count() or 1, 4)
     (folder / "plan").write_text(layout.plan(threads, calls))
     harness = folder / "harness"
     harness.write_bytes(build_runner(HARNESS))

@@ -26,12 +26,28 @@ def runs(
     draws_wanted: int,
     tolerance: float | None,
     special: bool,
+    threads: Sequence[int],
+    same_bits: bool,
 ) -> None:
     """The compiled program returns the oracle's values for every draw."""
     program = case.program(text)
     calls = _calls(case, program, text, inputs, draws_wanted, special)
     wanted = [case.expected(program, call, tolerance) for call in calls]
-    returns(case, text, program, calls, wanted)
+    if not threads:
+        returns(case, text, program, calls, wanted)
+        return
+    library = _built(case, text)
+    found = [_returned(case, library, program, calls, wanted, threads=n) for n in threads]
+    for count, other in zip(threads[1:], found[1:], strict=True):
+        if same_bits and _bits(other) != _bits(found[0]):
+            case.fail(
+                Verdict.WRONG,
+                f"expected the same bits on {threads[0]} and on {count} threads, but they differ",
+            )
+
+
+def _bits(calls: list[tuple[Array, ...]]) -> list[bytes]:
+    return [array.tobytes() for outputs in calls for array in outputs]
 
 
 def returns(
@@ -47,11 +63,25 @@ def returns(
 
     `in_a_row`: BUFFERs keep their contents from call to call; else each call finds them zero.
     """
-    library = _built(case, text)
+    _returned(case, _built(case, text), program, calls, wanted, in_a_row=in_a_row)
+
+
+def _returned(
+    case: Case,
+    library: bytes,
+    program: UOp,
+    calls: list[Inputs],
+    wanted: list[Expected],
+    *,
+    in_a_row: bool = False,
+    threads: int | None = None,
+) -> list[tuple[Array, ...]]:
+    """What the library returned for each call, which is what is wanted."""
     alone = not in_a_row and any(node.op is BUFFER for node in program.toposort())
-    found = _run(case, library, program, calls, alone)
+    found = _run(case, library, program, calls, alone, threads)
     for call, want, got in zip(calls, wanted, found, strict=True):
         case.same(program, call, want, got, "compile")
+    return found
 
 
 def _calls(
@@ -83,14 +113,19 @@ def _built(case: Case, text: str) -> bytes:
 
 
 def _run(
-    case: Case, library: bytes, program: UOp, calls: list[Inputs], alone: bool
+    case: Case,
+    library: bytes,
+    program: UOp,
+    calls: list[Inputs],
+    alone: bool,
+    threads: int | None,
 ) -> list[tuple[Array, ...]]:
     """All calls in one process, or each in its own."""
     groups = [[call] for call in calls] if alone else [calls]
     found: list[tuple[Array, ...]] = []
     try:
         for group in groups:
-            found += run_c.run(library, program, group, case.limits)
+            found += run_c.run(library, program, group, case.limits, threads)
     except RunError as fault:
         case.evidence.stderr = fault.stderr
         match = re.search(r"call (\d+):", fault.sentence)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from week01_uops.node import UOp
+from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CALL
 from week01_uops.passes import PassFunction, on_kernels, top_nodes
 from week01_uops.rewrite import Trace, rewrite
+from week02_render.ops import RANGE
 from week03_loops.compiler import RULES_OF_LOOPS
 from week05_06_memory.expand import expand
 from week05_06_memory.machine import Machine
@@ -62,11 +63,12 @@ def arrange(
     own: Schedule | None = None,
     planner: type[Planner] = Planner,
 ) -> Arranged:
-    """The body after its own schedule, or the default one.
+    """The body after its own schedule, or the default one; kinds that a program asks for are gone.
 
     Raises:
         ScheduleError: a step of its own schedule is refused.
     """
+    body = _without_kinds(body)
     if own is None:
         plan = planner(body, machine).run()
         after = _tidied(plan.body)
@@ -77,6 +79,14 @@ def arrange(
     except ScheduleError as refusal:
         raise ScheduleError(f"kernel {kernel}: {refusal}") from refusal
     return Arranged(kernel, body, tuple(Planned(s, "") for s in own), _tidied(after))
+
+
+def _without_kinds(body: UOp) -> UOp:
+    done: dict[UOp, UOp] = {}
+    for node in toposort((body,)):
+        new = node.with_src(tuple([done[s] for s in node.src]))
+        done[node] = make(RANGE, new.src, replace(new.arg, kind=None)) if node.op is RANGE else new
+    return done[body]
 
 
 def _tidied(body: UOp) -> UOp:
