@@ -10,8 +10,8 @@ from week01_uops.ops import CALL, PARAM
 from week01_uops.passes import Pipeline, verifier
 from week02_render.render import render_c
 from week02_render.runtime import load
-from week04_fusion.evaluate import evaluate
 from week05_06_memory.compiler import COMPILER
+from week05_06_memory.evaluate import evaluate
 from week05_06_memory.machine import detect
 
 SMALL = replace(detect(), l1=1 << 10, l2=8 << 10, l3=64 << 10)

@@ -37,9 +37,9 @@ from week03_loops.library import attention, conv, softmax, where
 from week03_loops.library.attention import lower_triangle
 from week03_loops.ops import REDUCE, ReduceArg
 from week03_loops.reduction import accumulate
-from week04_fusion.evaluate import evaluate
 from week04_fusion.ops import STAGE, stage
 from week05_06_memory.bounds import bound_masks
+from week05_06_memory.evaluate import evaluate
 from week05_06_memory.masks import uppers
 from week05_06_memory.share import share
 from week05_06_memory.strips import hold_strips

@@ -21,7 +21,7 @@ from week01_uops.rewrite import rewrite
 from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, STORE, AllocArg, loop
 from week03_loops.compiler import RULES_OF_LOOPS
 from week03_loops.ops import REDUCE, ReduceArg
-from week04_fusion.evaluate import evaluate
+from week05_06_memory.evaluate import evaluate
 from week05_06_memory.onehot import ONE_HOT, masked, position
 
 I, R, Q = loop(0, 6), loop(1, 5), loop(2, 3)

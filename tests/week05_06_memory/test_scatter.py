@@ -26,8 +26,8 @@ from week03_loops.library.linear_algebra import matmul
 from week03_loops.library.reduction import reduce_sum as sum_
 from week03_loops.library.scan import arange
 from week03_loops.ops import REDUCE, permute, reshape
-from week04_fusion.evaluate import evaluate
 from week05_06_memory.compiler import COMPILER, REFERENCE
+from week05_06_memory.evaluate import evaluate
 
 
 def passes(program_: UOp, last: str) -> tuple[UOp, Trace]:

@@ -27,8 +27,8 @@ from week01_uops.rewrite import Trace
 from week02_render.ops import AFTER, BUFFER, END, INDEX, LOAD, OUTPUT, STORE, StorageArg, loop
 from week03_loops.library import attention, layernorm, log_softmax, softmax
 from week03_loops.ops import REDUCE, ReduceArg
-from week04_fusion.evaluate import evaluate
 from week04_fusion.ops import STAGE
+from week05_06_memory.evaluate import evaluate
 from week05_06_memory.share import share
 
 X = param(0, float32, (6, 40))

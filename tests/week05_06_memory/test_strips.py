@@ -13,8 +13,8 @@ from week01_uops.rewrite import Trace
 from week02_render.ops import AFTER, BUFFER, END, INDEX, LOAD, STORE, StorageArg, loop, open_ranges
 from week03_loops.library import attention, conv, linear, relu, softmax, transpose
 from week03_loops.ops import expand, permute, reduce, reshape
-from week04_fusion.evaluate import evaluate
 from week04_fusion.ops import STAGE
+from week05_06_memory.evaluate import evaluate
 from week05_06_memory.machine import Machine
 from week05_06_memory.strips import hold_strips, is_order_free
 
