@@ -24,7 +24,10 @@ from week05_06_memory.machine import Machine
 from week05_06_memory.roles import Access, Nest
 
 SCALAR = 0.5
-"""What a scalar costs of a full vector."""
+"""What an operation on a scalar costs of one on a full vector."""
+
+SPARE = 2
+"""Registers that a tile leaves to what is loaded ahead: a compiler that finds none spills."""
 
 SHORT = 16
 """Iterations of the innermost loops of a sum that are copied."""
@@ -112,7 +115,7 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     inner = [a for a in nest.inner_accesses if not a.writes or not nest.sums]
     held = sum(_held(a, tile, nest, accumulators) for a in inner) if nest.sums else 0
     registers = accumulators * max(len(nest.sums), 1) + held + 1
-    if registers > machine.vector_registers and results > 1:
+    if registers > machine.vector_registers - SPARE and results > 1:
         return None
     arithmetic = _arithmetic(nest, tile, machine)
     repeated = [a for a in inner if _repeats(a, summed)]
@@ -222,11 +225,11 @@ def reuse(access: Access, tile: Tile, nest: Nest) -> int:
 def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> float:
     count = tile.copies_of(access.depends)
     if tile.vector is None or tile.vector not in access.depends:
-        return SCALAR * count
+        return float(count)
     wide = _width(tile.lanes * access.bytes, machine)
     if access.stride(tile.vector) == 1:
         return wide * count
-    if turned(access, tile):
+    if not nest.sums and turned(access, tile):
         return count * (wide + math.log2(tile.lanes))
     again = reuse(access, tile, nest)
     scattered = SCATTERED * tile.lanes

@@ -26,6 +26,9 @@ MOST_LOOPS = 5
 """Loops whose orders are all compared; of more, the outer ones stay as they are."""
 
 
+NEAR, FAR = 0.1, 0.4
+"""The part of the time of reading from a cache, and from memory, that computing does not hide."""
+
 WORTH = 0.98
 """The part of the traffic below which another order than the program's is taken."""
 
@@ -160,19 +163,31 @@ def _leads(order: Sequence[UOp], loops: frozenset[UOp]) -> bool:
 def _cost(
     nest: Nest, tile: Tile, order: tuple[UOp, ...], staged: Sequence[Packing], machine: Machine
 ) -> float:
-    per_byte = machine.balance / (2 * machine.vector_bytes / 4)
     cost = 0.0
     for packing in staged:
         last = max((order.index(r) for r in packing.within if r in order), default=-1)
         fills = math.prod(tile.trips(r) for r in order[: last + 1])
         scattered = tile.vector is not None and packing.access.stride(tile.vector) not in (0, 1)
         each = SCATTERED if scattered else 2.0 / max(tile.lanes, 1)
+        per_byte = _per_byte(packing.access.storage.size * packing.access.bytes, machine)
         cost += fills * packing.elements * (each + packing.access.bytes * per_byte)
+        size = packing.elements * packing.access.bytes
+        if size > machine.l2:
+            inside = [r for r in order[last + 1 :] if r not in packing.access.depends]
+            again = math.prod(map(tile.trips, inside))
+            cost += fills * size * again * _per_byte(size, machine)
     packed = {p.access.node for p in staged}
     for access in nest.accesses:
         if access.node not in packed and access.storage.op is PARAM:
+            per_byte = _per_byte(access.storage.size * access.bytes, machine)
             cost += _traffic(access, nest, tile, order, machine) * per_byte
     return cost
+
+
+def _per_byte(size: int, machine: Machine) -> float:
+    """Cycles that reading a byte of so many takes beside computing, which hides most of it."""
+    whole = machine.balance / (2 * machine.vector_bytes / 4)
+    return whole * (NEAR if size <= max(machine.l2, machine.l3) else FAR)
 
 
 def _traffic(

@@ -33,7 +33,7 @@ from week05_06_memory.schedule import (
     Stream,
     Widen,
 )
-from week05_06_memory.tiling import Choice, best_tile
+from week05_06_memory.tiling import Choice, best_tiles
 from week05_06_memory.widen import filled_in
 
 ROWS_AT_ONCE = 8
@@ -135,15 +135,16 @@ class Planner:
     # One nest ---------------------------------------------------------------------------------
 
     def _schedule(self, nest: Nest) -> None:
-        choice = best_tile(nest, self.machine)
-        if choice is None or choice.tile.vector is None:
+        choices = best_tiles(nest, self.machine)
+        choice = choices[0]
+        if choice.tile.vector is None:
             self.decisions.append(Decision(nest, choice, None))
             self._done |= {r.arg.id for r in nest.root.src[1:]}
             return
         streamed = _streamed(nest, choice, self.machine)
         if streamed is not None and self._hoist(nest, streamed):
             return
-        order = best_order(nest, choice.tile, self.machine)
+        choice, order = self._with_order(nest, choices)
         self.decisions.append(Decision(nest, choice, order))
         parts = {r: self._split(r, choice) for r in (*nest.results, *nest.summed)}
         self._done |= {r.arg.id for r in nest.root.src[1:]}
@@ -154,6 +155,11 @@ class Planner:
         self._unroll_short_sums(nest, parts)
         if _worth_streaming(nest, self.machine):
             self._do(Stream(), "the results are larger than the caches")
+
+    def _with_order(self, nest: Nest, choices: list[Choice]) -> tuple[Choice, Order]:
+        """The tile that is best with the traffic of its loops' best order."""
+        orders = [(c, best_order(nest, c.tile, self.machine)) for c in choices]
+        return min(orders, key=lambda pair: pair[0].cost.cycles + pair[1].cycles)
 
     def _split(self, item: UOp, choice: Choice) -> Parts:
         """The loop into tiles, the tile into vectors."""

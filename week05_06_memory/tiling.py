@@ -22,6 +22,11 @@ ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 CHAINS = (1, 2, 4, 8)
 """Accumulators of one result."""
 
+FINALISTS = 4
+"""Tiles of which the order of loops decides, and how much worse than the best they may be."""
+
+ABOUT = 1.05
+
 SMALLEST = 4
 """Lanes below which a loop is not worth a vector."""
 
@@ -31,25 +36,22 @@ CODE = 1e-3
 
 @dataclass(frozen=True)
 class Choice:
-    """A tile with its estimate, and the best one that is another kind of tile."""
+    """A tile with its estimate."""
 
     tile: Tile
     cost: Estimate
 
 
-def best_tile(nest: Nest, machine: Machine) -> Choice | None:
-    """The cheapest tile of a nest; None if no tile is better than scalar loops."""
-    found: Choice | None = None
-    least = float("inf")
+def best_tiles(nest: Nest, machine: Machine) -> list[Choice]:
+    """The cheapest tiles of a nest, best first, as far as they are about as good."""
+    found: list[tuple[float, Choice]] = []
     for tile in candidates(nest, machine):
         cost = estimate(nest, tile, machine)
-        if cost is None:
-            continue
-        copies = tile.copies_of(frozenset(tile.copies))
-        total = cost.cycles * (1.0 + CODE * copies)
-        if total < least:
-            least, found = total, Choice(tile, cost)
-    return found
+        if cost is not None:
+            copies = tile.copies_of(frozenset(tile.copies))
+            found.append((cost.cycles * (1.0 + CODE * copies), Choice(tile, cost)))
+    found.sort(key=lambda pair: pair[0])
+    return [choice for total, choice in found[:FINALISTS] if total <= found[0][0] * ABOUT]
 
 
 def candidates(nest: Nest, machine: Machine) -> Iterator[Tile]:
