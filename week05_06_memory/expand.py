@@ -20,7 +20,7 @@ from week02_render.ops import END, INDEX, LOAD
 from week03_loops.ops import REDUCE
 from week03_loops.reduction import accumulate_with
 from week05_06_memory.flat import flat
-from week05_06_memory.nests import joined, map_closers, number
+from week05_06_memory.nests import joined, map_closers, number, put
 from week05_06_memory.ops import kind_of
 
 
@@ -44,7 +44,7 @@ def copies(x: UOp, *ranges: UOp) -> list[UOp]:
     found = [x]
     for item in ranges:
         values = [number(k) for k in range(item.arg.size)]
-        found = [substitute(c, {item: value}) for c in found for value in values]
+        found = [put(c, item, value) for c in found for value in values]
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from week01_uops.dtypes import int64
 from week01_uops.node import CONST, UOp, const, make, toposort
 from week01_uops.ops import ADD, CMPLT, MUL
-from week02_render.ops import AFTER, RANGE, RangeArg
+from week02_render.ops import AFTER, RANGE, RangeArg, open_ranges
 
 
 class ScheduleError(ValueError):
@@ -68,6 +68,15 @@ def map_closers(body: UOp, change: Callable[[UOp], UOp]) -> UOp:
         new = node.with_src(tuple([done[s] for s in node.src]))
         done[node] = change(new) if closes(new) else new
     return done[body]
+
+
+def put(node: UOp, item: UOp, value: UOp) -> UOp:
+    """The node with a value for a RANGE that is open in it; loops of its own over it stay."""
+    done = {item: value}
+    for n in toposort((node,), lambda n: n.src if item in open_ranges(n) and n is not item else ()):
+        if n is not item:
+            done[n] = n.with_src(tuple([done[s] for s in n.src])) if item in open_ranges(n) else n
+    return done[node]
 
 
 def number(value: int) -> UOp:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from week01_uops.calls import substitute
 from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CAST
 from week02_render.ops import (
@@ -38,6 +37,7 @@ from week05_06_memory.nests import (
     map_closers,
     number,
     plus,
+    put,
     times,
 )
 from week05_06_memory.ops import kind_of
@@ -98,7 +98,9 @@ class _Part:
         shape = (self.parts, *(r.arg.size for r in results))
         place = make(ALLOC, (), AllocArg(next(self.slots), dtype, shape, "LOCAL"))
         at = plus(times(self.number, self.each), self.inner)
-        own = substitute(self._over(node, at, self.inner), copies)
+        own = self._over(node, at, self.inner)
+        for item, copy in copies.items():
+            own = put(own, item, copy)
         ranges = (self.number, *copies.values())
         filled = make(END, (make(STORE, (make(INDEX, (place, *ranges)), own)), *ranges))
         full = make(AFTER, (place, filled))
@@ -111,7 +113,7 @@ class _Part:
 
     def _over(self, node: UOp, at: UOp, item: UOp) -> UOp:
         """The REDUCE over another RANGE, which counts the elements `at`."""
-        value = substitute(node.src[0], {self.item: at})
+        value = put(node.src[0], self.item, at)
         dtype = accumulator_dtype(node.dtype)
         if value.dtype is not dtype:
             value = make(CAST, (value,), dtype)

@@ -113,7 +113,9 @@ def _joined(first: UOp, second: UOp, place: UOp, machine: Machine) -> UOp:
 
 
 def _check_order(first: UOp, second: UOp) -> None:
-    """Nothing happens between the two that one of them has to wait for."""
+    """The first does one thing, and nothing happens before the second that has to wait for it."""
+    if len(describe(first, 0).written) > 1:
+        raise _Refusal("it writes more than its reader reads")
     deps = [d for a in second.src[1:] if a.op is AFTER for d in a.src[1:] if d is not first]
     if first in toposort(deps, lambda n: n.src[1:] if n.op is CALL else n.src):
         raise _Refusal("a kernel stands between it and its reader")
