@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from week01_uops.node import UOp
+from week01_uops.passes import PassFunction
 from week01_uops.rewrite import Trace
 from week02_render.ops import AFTER, INDEX, LOAD, OUTPUT, STORE
 from week03_loops.ops import MOVEMENT
@@ -28,10 +29,11 @@ from week04_fusion.stage import COMPUTED
 from week04_fusion.work import constants, own_work, reducing, without, work_of
 
 ACCESS = 8.0
-"""Operations that cost as much as writing or reading one element of a buffer."""
+"""Operations that cost as much as writing or reading one element of a buffer, if nothing else is
+known of the machine."""
 
-LIGHT = 4 * ACCESS
-"""Operations that may be repeated for each element that is stored."""
+LIGHT = 4.0
+"""Accesses, in operations, that may be repeated for each element that is stored."""
 
 ROUNDS = 4
 MANY_DEMANDS = 16
@@ -51,6 +53,7 @@ class Case:
         constant: it is index arithmetic.
         reduces: its work holds a reduction.
         indexed: the program reads it as a place.
+        access: operations that cost as much as an access.
     """
 
     value: UOp
@@ -61,6 +64,7 @@ class Case:
     constant: bool
     reduces: bool
     indexed: bool
+    access: float
 
     @property
     def repeated(self) -> float:
@@ -71,13 +75,13 @@ class Case:
     def traffic(self) -> float:
         """The price, in operations, of writing the elements and reading them in each nest."""
         readers = len({d.nest for d in self.demands})
-        return ACCESS * self.value.size * (1 + readers)
+        return self.access * self.value.size * (1 + readers)
 
     @property
     def stores(self) -> float:
         """What the nests that want the value spend on storing their own."""
         nests = {d.nest for d in self.demands}
-        return LIGHT * sum(math.prod(_filled(nest)) for nest in nests)
+        return LIGHT * self.access * sum(math.prod(_filled(nest)) for nest in nests)
 
 
 def _filled(nest: UOp) -> tuple[int, ...]:
@@ -141,8 +145,20 @@ FUSION: tuple[FusionRule, ...] = (
 )
 
 
-def fuse(program: UOp, trace: Trace) -> UOp:
-    """Take off every STAGE that the rules say is not worth its price."""
+def fuse_with(access: float) -> PassFunction:
+    """The pass that takes off every STAGE that the rules say is not worth its price.
+
+    Args:
+        access: operations that cost as much as writing or reading one element of a buffer.
+    """
+    return lambda program, trace: _fused(program, trace, access)
+
+
+fuse = fuse_with(ACCESS)
+"""For a machine that nothing is known of."""
+
+
+def _fused(program: UOp, trace: Trace, access: float) -> UOp:
     order = program.toposort()
     constant = constants(order)
     moves = remembered_moves()
@@ -152,7 +168,7 @@ def fuse(program: UOp, trace: Trace) -> UOp:
     seen: set[frozenset[UOp]] = set()
     for _ in range(ROUNDS):
         work = work_of(order, kept, constant)
-        attempt = _Round(order, work, constant, reducing(order, kept), moves, places)
+        attempt = _Round(order, work, constant, reducing(order, kept), moves, places, access)
         cost = attempt.run()
         if best is None or cost <= best[0]:
             best = (cost, attempt.kept, attempt)
@@ -191,6 +207,7 @@ class _Round:
     reducing: frozenset[UOp]
     moves: Moves
     places: frozenset[UOp]
+    access: float
     demands: dict[UOp, dict[Demand, None]] = field(default_factory=dict)
     decisions: dict[UOp, tuple[FusionRule, Case]] = field(default_factory=dict)
     cost: float = 0.0
@@ -214,7 +231,7 @@ class _Round:
         return self.cost
 
     def _fill(self, nest: UOp, shape: tuple[int, ...], values: tuple[UOp, ...]) -> None:
-        self.cost += ACCESS * math.prod(shape)
+        self.cost += self.access * math.prod(shape)
         for value in values:
             whole = whole_nest(nest, shape)
             at = whole.at if value.shape else ()
@@ -239,11 +256,12 @@ class _Round:
             value in self.constant,
             value in self.reducing,
             stage in self.places,
+            self.access,
         )
         rule = next(rule for rule in FUSION if rule.applies(case))
         self.decisions[stage] = rule, case
         if rule.stays:
-            self.cost += ACCESS * total
+            self.cost += self.access * total
             self._fill(stage, value.shape, (value,))
         else:
             for wish in wanted:

@@ -16,6 +16,7 @@ from week02_render.ops import ALLOC, LINEAR
 from week03_loops import compiler as week03
 from week04_fusion import compiler as week04
 from week04_fusion import ops as week04_ops
+from week04_fusion.fuse import fuse_with
 from week04_fusion.ops import STAGE
 from week04_fusion.stage import store_stages
 from week05_06_memory.absorb import absorb
@@ -34,6 +35,9 @@ from week05_06_memory.strips import hold_strips
 
 DIALECT = Dialect("week05_06", OPS)
 TENSOR = Dialect("week05_06 tensor level", (OPS | INTERNAL) - {LINEAR})
+BYTES = 4
+"""Of an element, as fusion takes it; half of the accesses to a temporary hit a cache."""
+
 OURS = INTERNAL - week04_ops.INTERNAL
 LOOP = week03.LOOP | {STAGE} | OURS
 WIDER = {
@@ -75,9 +79,11 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
     about = "compute once what two nests have in common"
     shared = Pass("share", "loop", share(machine), LOOP, about)
     arranged = scheduled(machine, schedules)
+    fused = replace(week04.FUSE, run=fuse_with(BYTES * machine.balance / 2))
     schedule = Pass("schedule", "tile", arranged, LOOP, "arrange each kernel's loops")
     return (
         week04.COMPILER.extend("week05_06", DIALECT, WIDER)
+        .replace_pass("fuse", fused)
         .insert(ABSORB, SCATTER, after="loops")
         .replace_pass("indices")
         .insert(indices(RULES_OF_LOOPS, LOOP), strips, shared, BOUNDS, after="merge")

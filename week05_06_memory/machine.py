@@ -55,6 +55,15 @@ class Machine:
         units: vector operations that a core begins in one cycle.
         ports: vector loads that it begins in one cycle.
         latency: cycles until the result of an operation can be used.
+        scalar: what an operation on a scalar costs of one on a full vector.
+        beside: cycles of a load that is hidden behind other work: it may miss.
+        written_line: cycles for each line of the cache that a tile's results touch.
+        far_row: cycles of reaching another row of a matrix that the second cache does not hold.
+        scattered: cycles of each lane of a vector that is gathered from memory or scattered to it.
+        divided: how much longer memory takes through vectors that a unit works on in parts.
+        near_byte, far_byte: the part of the time of reading from a cache, and from memory, that
+            computing does not hide.
+        spare: registers that a tile leaves free: a C compiler that finds none spills.
         fork_cycles: work, of one core, that is worth starting threads for.
         rates: names and values of the measured properties that are known beforehand.
     """
@@ -71,6 +80,15 @@ class Machine:
     units: float = 1.0
     ports: float = 1.0
     latency: float = 4.0
+    scalar: float = 0.5
+    beside: float = 0.1
+    written_line: float = 2.0
+    far_row: float = 4.0
+    scattered: float = 1.5
+    divided: float = 1.05
+    near_byte: float = 0.1
+    far_byte: float = 0.4
+    spare: int = 2
     fork_cycles: int = FORK_CYCLES
     rates: tuple[tuple[str, float], ...] = ()
 

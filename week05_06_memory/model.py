@@ -23,29 +23,8 @@ from week03_loops.ops import REDUCE
 from week05_06_memory.machine import Machine
 from week05_06_memory.roles import Access, Nest
 
-SCALAR = 0.5
-"""What an operation on a scalar costs of one on a full vector."""
-
-SPARE = 2
-"""Registers that a tile leaves to what is loaded ahead: a compiler that finds none spills."""
-
 SHORT = 16
 """Iterations of the innermost loops of a sum that are copied."""
-
-BESIDE = 0.1
-"""What a load costs that is hidden behind other work: it may miss."""
-
-LINE = 2.0
-"""Cycles for each line of results that a tile touches."""
-
-FAR = 4.0
-"""Cycles of reaching another row of a matrix that the second cache does not hold."""
-
-HALVED = 1.05
-"""How much longer memory takes through vectors that the machine divides."""
-
-SCATTERED = 1.5
-"""Cycles for each lane of a vector that is put together from, or taken apart to, memory."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +94,7 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     inner = [a for a in nest.inner_accesses if not a.writes or not nest.sums]
     held = sum(_held(a, tile, nest, accumulators) for a in inner) if nest.sums else 0
     registers = accumulators * max(len(nest.sums), 1) + held + 1
-    if registers > machine.vector_registers - SPARE and results > 1:
+    if registers > machine.vector_registers - machine.spare and results > 1:
         return None
     arithmetic = _arithmetic(nest, tile, machine)
     repeated = [a for a in inner if _repeats(a, summed)]
@@ -123,8 +102,8 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     chain = machine.latency * chains if nest.sums else 0.0
     memory = _memory(repeated, tile, nest, machine)
     cycles = max(arithmetic / machine.units, loads / machine.ports, chain, memory)
-    cycles += BESIDE * loads + 1.0 / copied(nest)
-    cycles += FAR * sum(_is_far(a, tile, nest, machine) for a in repeated)
+    cycles += machine.beside * loads + 1.0 / copied(nest)
+    cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
     turns = math.prod(tile.trips(r) for r in summed)
     tiles = math.prod(tile.trips(r) for r in nest.results)
     once = _once(nest, tile, machine)
@@ -146,7 +125,7 @@ def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) ->
         if large and reuse(access, tile, nest) == 1:
             total += tile.copies_of(access.depends) * tile.lanes * access.bytes * per_byte
     split = tile.lanes * 4 > machine.datapath
-    return total * (HALVED if split else 1.0)
+    return total * (machine.divided if split else 1.0)
 
 
 def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
@@ -206,7 +185,7 @@ def _arithmetic(nest: Nest, tile: Tile, machine: Machine) -> float:
         depends = open_ranges(node) | (set(node.src[1:]) if node.op is REDUCE else set())
         width = _width(tile.lanes * node.dtype.bits // 8, machine)
         if tile.vector not in depends:
-            width = SCALAR
+            width = machine.scalar
         total += weight * width * tile.copies_of(frozenset(depends))
     return total
 
@@ -232,7 +211,7 @@ def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> floa
     if not nest.sums and turned(access, tile):
         return count * (wide + math.log2(tile.lanes))
     again = reuse(access, tile, nest)
-    scattered = SCATTERED * tile.lanes
+    scattered = machine.scattered * tile.lanes
     if nest.sums and again > 1 and access.steps.get(tile.vector) == 1:
         return count * (wide + 2 * scattered / again)  # packed once, then contiguous
     return count * scattered
@@ -273,8 +252,8 @@ def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
             count = tile.copies_of(access.depends)
             vector = tile.vector is not None and tile.vector in access.depends
             scattered = vector and access.stride(tile.vector) != 1  # type: ignore[arg-type]
-            cost += count * (SCATTERED * tile.lanes if scattered else 1.0)
-            cost += LINE * _lines(access, tile, machine)
+            cost += count * (machine.scattered * tile.lanes if scattered else 1.0)
+            cost += machine.written_line * _lines(access, tile, machine)
     if tile.vector in nest.summed:
         results = math.prod(c for r, c in tile.copies.items() if r not in nest.summed)
         cost += results * 2.0 * math.log2(tile.lanes)

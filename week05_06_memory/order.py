@@ -19,15 +19,12 @@ from week01_uops.node import UOp
 from week01_uops.ops import PARAM
 from week02_render.ops import ALLOC, INDEX, LOAD, open_ranges
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import SCATTERED, Tile, reuse
+from week05_06_memory.model import Tile, reuse
 from week05_06_memory.roles import Access, Nest
 
 MOST_LOOPS = 5
 """Loops whose orders are all compared; of more, the outer ones stay as they are."""
 
-
-NEAR, FAR = 0.1, 0.4
-"""The part of the time of reading from a cache, and from memory, that computing does not hide."""
 
 WORTH = 0.98
 """The part of the traffic below which another order than the program's is taken."""
@@ -168,7 +165,7 @@ def _cost(
         last = max((order.index(r) for r in packing.within if r in order), default=-1)
         fills = math.prod(tile.trips(r) for r in order[: last + 1])
         scattered = tile.vector is not None and packing.access.stride(tile.vector) not in (0, 1)
-        each = SCATTERED if scattered else 2.0 / max(tile.lanes, 1)
+        each = machine.scattered if scattered else 2.0 / max(tile.lanes, 1)
         per_byte = _per_byte(packing.access.storage.size * packing.access.bytes, machine)
         cost += fills * packing.elements * (each + packing.access.bytes * per_byte)
         size = packing.elements * packing.access.bytes
@@ -187,7 +184,7 @@ def _cost(
 def _per_byte(size: int, machine: Machine) -> float:
     """Cycles that reading a byte of so many takes beside computing, which hides most of it."""
     whole = machine.balance / (2 * machine.vector_bytes / 4)
-    return whole * (NEAR if size <= max(machine.l2, machine.l3) else FAR)
+    return whole * (machine.near_byte if size <= max(machine.caches) else machine.far_byte)
 
 
 def _traffic(
