@@ -147,6 +147,11 @@ class _Nest:
         joined = lambda n: tuple(s for s in n.src if s.dtype is void) if n.op is AFTER else ()
         return frozenset(toposort((self.end.src[0],), joined))
 
+    @property
+    def _shadows(self) -> bool:
+        """Whether one of its RANGEs counts a loop in it too."""
+        return any(closes(n) and not self.ranges.isdisjoint(n.src[1:]) for n in self.nodes)
+
     @cached_property
     def inner(self) -> frozenset[UOp]:
         """Its loops and those in them."""
@@ -168,6 +173,8 @@ class _Nest:
     def carried(self, still: frozenset[UOp] = frozenset()) -> frozenset[UOp]:
         """The loops in which dependent iterations may differ, while some loops stand still."""
         found: frozenset[UOp] = frozenset()
+        if self.combines and self._shadows:
+            return self.ranges
         for accesses in self.changed.values():
             if any(a.op is LOAD and not self.ranges <= open_ranges(a) for a in accesses):
                 return self.ranges  # the order of loops decides where such a LOAD stands

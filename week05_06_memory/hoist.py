@@ -23,6 +23,7 @@ from week03_loops.reduction import accumulator_dtype
 from week05_06_memory.dependence import lasting, reads
 from week05_06_memory.nests import ScheduleError, find_range, fresh_numbers, renamed
 from week05_06_memory.ops import kind_of
+from week05_06_memory.widen import copied
 
 
 def hoist(body: UOp, name: int, over: tuple[int, ...]) -> UOp:
@@ -97,7 +98,8 @@ class _Hoist(NamedTuple):
 
     def _value(self, node: UOp, steps: Mapping[UOp, UOp]) -> UOp:
         """What is added in one iteration: the rest of the reduction."""
-        value, *rest = [substitute(s, steps) for s in node.src if s is not self.item]
+        value = copied(node.src[0], steps, self.slots)
+        rest = [substitute(r, steps) for r in node.src[1:] if r is not self.item]
         dtype = accumulator_dtype(node.dtype)
         value = value if value.dtype is dtype else make(CAST, (value,), dtype)
         return make(REDUCE, (value, *rest), node.arg) if rest else value

@@ -9,7 +9,7 @@ one place. Widened, each has its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from week01_uops.calls import substitute
@@ -52,6 +52,13 @@ def _fills(body: UOp, item: UOp) -> Iterator[tuple[UOp, UOp]]:
             for effect in node.src[1:]:
                 if effect.dtype is void and item in open_ranges(effect):
                     yield storage_of(node), effect
+
+
+def copied(value: UOp, ranges: Mapping[UOp, UOp], slots: Iterator[int]) -> UOp:
+    """A value in other loops, with temporaries of its own where they are filled in these."""
+    filled = dict.fromkeys(storage for item in ranges for storage in filled_in(value, item))
+    own = {a: make(ALLOC, (), replace(a.arg, slot=next(slots))) for a in filled}
+    return substitute(value, {**ranges, **own})
 
 
 class _Widening:
