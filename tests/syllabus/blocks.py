@@ -7,31 +7,47 @@ it, as the words behind the fence say; a line `…` in it stands for any lines l
     uops loop, kernel     the listing of `uopc compile --ir`
     c, c unit             the kernels of the C text, or all of it
     text vv               what `uopc compile -vv` prints
+    text nest             the tile level as loop nests
+    text explain          what `uopc explain` prints, from the roles to the tiles
+    text refusal          why the schedule is refused
     text eval             what `uopc eval` prints (no inputs)
     uops refused E401 3   a wrong program: a code, or how it begins, and the line
 
-The path of a program file as the last word takes that program instead of the last one shown.
+The path of a program file as the last word takes that program instead of the last one shown. A
+block ```json schedule arranges the kernels of the program before it. From week 5 on all is for the
+machine of `syllabus/machine.json`.
 `UPDATE_EXAMPLES=1 pytest tests/syllabus` writes derived blocks without `…` anew.
 """
 
 import io
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
+from projects.uopc.explaining import Explainer
+from projects.uopc.nests import program_lines
 from projects.uopc.reports import Reporter
 from projects.uopc.show import Printer
-from projects.uopc.weeks import LATEST, WEEKS
+from projects.uopc.weeks import LATEST, SCHEDULE, WEEKS
 from week01_uops.interchange import read, write
 from week01_uops.node import UOp
+from week01_uops.reference import Reference
 from week04_fusion.evaluate import evaluate
+from week05_06_memory.compiler import compiler_for
+from week05_06_memory.explain import Explanation
+from week05_06_memory.machine import Machine
+from week05_06_memory.nests import ScheduleError
+from week05_06_memory.schedule import read as read_schedules
+from week05_06_memory.scheduling import Arranged, scheduled
+from week07_08_gpu.compiler import compiler_for as threaded_for
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted((ROOT / "syllabus").glob("*.md"))
+MACHINE = Machine.from_json((ROOT / "syllabus/machine.json").read_text(encoding="utf-8"))
 LEFT_OUT = "…"
 _FENCE = re.compile(r"^```(\S.*)?$")
 
@@ -47,6 +63,7 @@ class Block:
         words: behind the fence.
         lines: inside.
         program: the text that it is derived from, or its own.
+        schedule: the file of schedules that was shown since the program.
     """
 
     page: Path
@@ -55,6 +72,7 @@ class Block:
     words: tuple[str, ...]
     lines: tuple[str, ...]
     program: str
+    schedule: str = "{}"
 
     @property
     def name(self) -> str:
@@ -80,13 +98,13 @@ def is_program(lines: tuple[str, ...]) -> bool:
 
 
 def week_of(page: Path) -> int:
-    found = re.fullmatch(r"week(\d\d)\.md", page.name)
+    found = re.fullmatch(r"week(\d\d)(?:_\d\d)?\.md", page.name)
     return int(found[1]) if found else LATEST
 
 
 def blocks(page: Path) -> Iterator[Block]:
     lines = page.read_text(encoding="utf-8").splitlines()
-    program, at = "", 0
+    program, schedule, at = "", "{}", 0
     while at < len(lines):
         fence = _FENCE.match(lines[at])
         at += 1
@@ -95,14 +113,36 @@ def blocks(page: Path) -> Iterator[Block]:
         end = next(i for i in range(at, len(lines)) if lines[i] == "```")
         words, inside = tuple((fence[1] or "text").split()), tuple(lines[at:end])
         if words in (("uops",), ("text",)) and is_program(inside):
-            program = "\n".join(inside) + "\n"
-        named = (ROOT / words[-1]).read_text(encoding="utf-8") if "/" in words[-1] else program
-        yield Block(page, week_of(page), at, words, inside, named)
+            program, schedule = "\n".join(inside) + "\n", "{}"
+        if words == ("json", "schedule"):
+            schedule = "\n".join(inside)
+        block = Block(page, week_of(page), at, words, inside, program, schedule)
+        if "/" in words[-1]:
+            named = (ROOT / words[-1]).read_text(encoding="utf-8")
+            block = replace(block, program=named, schedule="{}")
+        yield block
         at = end + 1
 
 
 def parsed(text: str, week: int) -> UOp:
     return read(text, file="<page>", ops=WEEKS[LATEST].ops, week=week)
+
+
+def reference(block: Block, tell: Callable[[Arranged], None] = lambda done: None) -> Reference:
+    """The compiler of the page's week; from week 5 on for MACHINE, with the block's schedule."""
+    week = WEEKS[block.week]
+    if not week.has_schedules:
+        return week.reference
+    made = (compiler_for if block.week < 7 else threaded_for)(MACHINE)
+    old = made.pipeline.passes[made.pipeline.index(SCHEDULE)]
+    given = read_schedules(block.schedule)
+    new = replace(old, run=scheduled(MACHINE, given, tell, week.planner))
+    return replace(made, pipeline=made.pipeline.replace_pass(SCHEDULE, new))
+
+
+def lowered(block: Block, level: str) -> UOp:
+    """The program at a level."""
+    return reference(block).pipeline.run(parsed(block.program, block.week), until=level)
 
 
 def simplified(block: Block) -> list[str]:
@@ -111,14 +151,25 @@ def simplified(block: Block) -> list[str]:
 
 
 def listed(block: Block) -> list[str]:
-    program = parsed(block.program, block.week)
-    lowered = WEEKS[block.week].pipeline.run(program, until=block.words[1])
-    return ["uops 1", *Printer().lines(lowered)]
+    return ["uops 1", *Printer().lines(lowered(block, block.words[1]))]
+
+
+def nested(block: Block) -> list[str]:
+    lines = program_lines(lowered(block, "tile"))
+    return lines[: lines.index("")] if "kernel" in block.words else lines
+
+
+def refused(block: Block) -> list[str]:
+    try:
+        lowered(block, "tile")
+    except ScheduleError as refusal:
+        return [str(refusal)]
+    return ["nothing is refused"]
 
 
 def emitted(block: Block) -> list[str]:
     program = parsed(block.program, block.week)
-    lines = WEEKS[block.week].reference.compile(program, "c").source.splitlines()
+    lines = reference(block).compile(program, "c").source.splitlines()
     if "unit" in block.words:
         return lines
     start = next(i for i, line in enumerate(lines) if line.startswith("/* k0"))
@@ -135,8 +186,20 @@ def _stripped(lines: list[str]) -> list[str]:
 def explained(block: Block) -> list[str]:
     page = io.StringIO()
     reporter = Reporter(Console(file=page, width=1000, highlight=False), diffs=True)
-    WEEKS[block.week].pipeline.run(parsed(block.program, block.week), [reporter])
+    pipeline = reference(block, reporter.arranged).pipeline
+    pipeline.run(parsed(block.program, block.week), [reporter])
     return page.getvalue().splitlines()
+
+
+def reasoned(block: Block) -> list[str]:
+    page, kernels = io.StringIO(), list[Arranged]()
+    pipeline = reference(block, kernels.append).pipeline
+    pipeline.run(parsed(block.program, block.week), until="tile")
+    explainer = Explainer(Console(file=page, width=1000, highlight=False))
+    for done in kernels:
+        explainer.kernel(Explanation(done, MACHINE))
+    lines = [line.rstrip() for line in page.getvalue().splitlines()]
+    return _stripped(lines[lines.index("Who moves with which loop") : lines.index("The schedule")])
 
 
 def evaluated(block: Block) -> list[str]:
@@ -153,6 +216,9 @@ DERIVED = {
     "loop": listed,
     "kernel": listed,
     "vv": explained,
+    "nest": nested,
+    "explain": reasoned,
+    "refusal": refused,
     "eval": evaluated,
 }
 

@@ -69,7 +69,7 @@ def test_derived(block):
 def test_blocks_are_of_a_known_kind(page):
     """A block that nothing checks is one by intention: sh, toml, python, or text alone."""
     for block in blocks(page):
-        free = block.words[0] in ("sh", "toml", "python") or block.words == ("text",)
+        free = block.words[0] in ("sh", "toml", "python", "json") or block.words == ("text",)
         refused = block.words[:2] == ("uops", "refused")
         assert block.is_program or block.is_derived or free or refused, block.name
 
