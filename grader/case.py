@@ -40,12 +40,13 @@ def _reason(answer: Answer) -> str:
 
 
 class Bench(Protocol):
-    """What a case needs of a judge: the compiler, the week, the seed, and the limits of C."""
+    """What a case needs of a judge: the compiler, week and seed, and how C is built and run."""
 
     subject: Subject
     week: int
     seed: int
     limits: Limits
+    sanitize: bool
 
 
 class Case:
@@ -56,6 +57,7 @@ class Case:
         self.week = bench.week
         self.seed = bench.seed
         self.limits = bench.limits
+        self.sanitize = bench.sanitize
         self.evidence = evidence
 
     def fail(self, verdict: Verdict, sentence: str) -> NoReturn:

@@ -1,10 +1,10 @@
 """A failure as a record: what the reports show, what is stored, and how it is found again.
 
-Keys of a record (all JSON): id, test, sentence, week, submission (a folder or null), seed, check,
-arguments, sent, verdict, message, program, verb, command, result, stderr, difference (output,
-index, expected, got, count, total, note; or null), inputs (by slot), expected, got (arrays),
-shrunk, shrunk_check, shrunk_arguments, shrunk_difference, shrunk_result, and once stored, file
-(where the program lies).
+Keys of a record (all JSON): id, test, sentence, week, submission (a folder or null), reference,
+checked, sanitize (the options), seed, check, arguments, sent, verdict, message, program, verb,
+command, result, stderr, difference (output, index, expected, got, count, total, note; or null),
+inputs (by slot), expected, got (arrays), shrunk, shrunk_check, shrunk_arguments,
+shrunk_difference, shrunk_result, and once stored, file (where the program lies).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@
 
    Every array lies between two pages that may not be touched, as close to the second one as an
    alignment of 64 bytes allows; the bytes left over on both sides are filled with a pattern and checked.
+   AddressSanitizer, where this is built with it, knows that they may not be touched.
    Inputs are read-only during the call, outputs and workspace are filled with a pattern before it.
    Nothing here is trusted by the grader but the bytes of out.k, which it compares itself. */
 
@@ -27,6 +28,9 @@ enum { ALIGNMENT = 64, PATTERN = 0xA5, FAULT = 3 };
 
 typedef void Program(void *const *, void *const *, void *);
 
+void __asan_poison_memory_region(void const volatile *, size_t) __attribute__((weak));
+void __asan_unpoison_memory_region(void const volatile *, size_t) __attribute__((weak));
+
 typedef struct {
     char kind[12];
     int number;
@@ -40,6 +44,7 @@ static Array *arrays;
 static int array_count;
 static size_t page;
 static int call_number;
+static const char *program_error;   /* what a checked build of the reference has to say */
 
 static void stop(const char *what, const char *why) {
     fprintf(stderr, "%s: %s\n", what, why);
@@ -85,6 +90,9 @@ static void allocate(Array *a) {
     if (mprotect(first, a->mapped, PROT_READ | PROT_WRITE)) stop("mprotect", "no memory for an array");
     a->data = first + (a->mapped - size) / ALIGNMENT * ALIGNMENT;
     memset(first, PATTERN, a->mapped);
+    if (!__asan_poison_memory_region) return;
+    __asan_poison_memory_region(first, a->mapped);
+    __asan_unpoison_memory_region(a->data, size);
 }
 
 static void forget(Array *a) {
@@ -95,6 +103,7 @@ static void forget(Array *a) {
 static void check_edges(const Array *a) {
     if (a->bytes <= 0) return;
     const unsigned char *first = a->base + page, *last = first + a->mapped;
+    if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(first, a->mapped);
     for (const unsigned char *at = first; at < last; at++) {
         if (at == a->data) at += a->bytes;
         if (at < last && *at != PATTERN) {
@@ -136,6 +145,7 @@ static void call(Program *program, Array *workspace, int inputs, int outputs) {
     close(file);
     for (int i = 0; i < outputs; i++) out[i] = arrays[inputs + i].data;
     program(in, out, workspace->data);
+    if (program_error && *program_error) stop("the checked build", program_error);
     file = open_numbered("out", call_number, O_WRONLY | O_CREAT | O_TRUNC);
     for (int i = 0; i < outputs; i++) transfer(file, &arrays[inputs + i], 1);
     close(file);
@@ -172,6 +182,7 @@ int main(int argc, char **argv) {
     if (!library) stop("cannot load the library", dlerror());
     Program *program = (Program *)(uintptr_t)dlsym(library, "program");
     if (!program) stop("expected an exported function", "program");
+    program_error = dlsym(library, "program_error");
     size_t (*size)(void) = (size_t (*)(void))(uintptr_t)dlsym(library, "program_workspace");
     Array *workspace = &arrays[array_count - 1];
     describe(workspace, "workspace", 0, size ? (long)size() : 0);

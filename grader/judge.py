@@ -26,15 +26,23 @@ class Judge:
         week: programs and results are read as programs of this week.
         seed: what random inputs follow from, together with the program.
         limits: of a compiled program; those of the compiler are the subject's.
+        sanitize: the emitted C is built with sanitizers.
     """
 
     def __init__(
-        self, subject: Subject, week: int, seed: int = 0, seconds: float | None = None
+        self,
+        subject: Subject,
+        week: int,
+        seed: int = 0,
+        seconds: float | None = None,
+        *,
+        sanitize: bool = False,
     ) -> None:
         self.subject = subject
         self.week = week
         self.seed = seed
         self.limits = Limits(output=MIB).within(seconds)
+        self.sanitize = sanitize
 
     def check(self, name: str, text: str | bytes, **arguments: object) -> None:
         """Call one of the claims below by its name."""

@@ -39,6 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--state", metavar="DIR", type=Path, help="where failures are kept")
     group.addoption("--no-shrink", action="store_true", help="do not look for smaller programs")
     group.addoption("--week", type=int, help="of tests that lie outside the weeks' packages")
+    group.addoption("--reference", metavar="WEEK", type=int, help="judge that week's, in all weeks")
+    group.addoption("--checked", action="store_true", help="judge the reference's debug build")
+    group.addoption("--sanitize", action="store_true", help="build the emitted C with sanitizers")
     group.addoption("--built", action="store_true", help="do not build the submission again")
     group.addoption("--verb-timeout", metavar="S", type=float, help="seconds for one answer")
 
@@ -46,6 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the submission once; what is wrong with it ends the run with one sentence."""
     folder = config.getoption("--submission")
+    for option in ("--reference", "--checked") if folder else ():
+        if config.getoption(option):
+            raise pytest.UsageError(f"{option} is about the reference, not about --submission")
     try:
         found = None if folder is None else load(config.invocation_params.dir / folder)
         if found is not None and not (config.getoption("--built") or _is_worker(config)):
@@ -95,8 +101,10 @@ def judge(request: pytest.FixtureRequest, _subjects: dict[str, Subject]) -> Judg
         pytest.fail("expected a test in a week's package, or the option --week", pytrace=False)
     if week.package not in _subjects:
         _subjects[week.package] = _subject(request.config, week)
-    seed, seconds = map(request.config.getoption, ("--seed", "--verb-timeout"))
-    return Judge(_subjects[week.package], week.last, seed, seconds)
+    seed, seconds, sanitize = map(
+        request.config.getoption, ("--seed", "--verb-timeout", "--sanitize")
+    )
+    return Judge(_subjects[week.package], week.last, seed, seconds, sanitize=sanitize)
 
 
 @pytest.fixture
@@ -105,9 +113,10 @@ def compiler(judge: Judge) -> Compiler:
     return judge.subject.compiler
 
 
-def _reference(week: Week) -> Subject:
+def _reference(config: pytest.Config, week: Week) -> Subject:
+    number, checked = map(config.getoption, ("--reference", "--checked"))
     try:
-        return reference(week)
+        return reference(week, None if number is None else week_of(number), checked=checked)
     except Exception as error:  # a week that is not there yet must not hide the others
         why = f"{type(error).__name__}: {error}"
         return pytest.fail(f"{week.package} has no reference: {why}", pytrace=False)
@@ -116,7 +125,7 @@ def _reference(week: Week) -> Subject:
 def _subject(config: pytest.Config, week: Week) -> Subject:
     submission = config.stash[SUBMISSION]
     if submission is None:
-        return _reference(week)
+        return _reference(config, week)
     if not set(range(week.first, week.last + 1)) & set(submission.weeks):
         done = ", ".join(map(str, submission.weeks))
         pytest.skip(f"{submission.name} is for week(s) {done}, not for {week.title}")
@@ -157,6 +166,7 @@ def _keep(item: pytest.Item, failure: SpecFailure) -> failures.Record:
         submission=None if submission is None else submission.folder,
     )
     kept |= {"test": item.nodeid, "sentence": sentence(item)}
+    kept |= {name: config.getoption(f"--{name}") for name in ("reference", "checked", "sanitize")}
     return failures.store(kept, failures.state_folder(config.getoption("--state")))
 
 

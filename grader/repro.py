@@ -76,7 +76,9 @@ def subject(kept: Record, seconds: float | None = None) -> Subject:
     """What was judged, ready to be asked again."""
     week = week_of(kept["week"])
     if kept["submission"] is None:
-        return reference(week)
+        by = kept.get("reference")
+        by = None if by is None else week_of(by)
+        return reference(week, by, checked=kept.get("checked", False))
     submission = load(Path(kept["submission"]))
     submission.prepare()
     limits = Limits().within(seconds or submission.seconds)
@@ -87,7 +89,8 @@ def subject(kept: Record, seconds: float | None = None) -> Subject:
 
 def again(kept: Record, seconds: float | None = None) -> list[tuple[str, SpecFailure | None]]:
     """Judge the program, and the shrunk one, once more: what, and how it failed or None."""
-    judge = Judge(subject(kept, seconds), kept["week"], kept["seed"], seconds)
+    sanitize = kept.get("sanitize", False)
+    judge = Judge(subject(kept, seconds), kept["week"], kept["seed"], seconds, sanitize=sanitize)
     claims = [("program.uop", kept["check"], decode(kept["sent"]), kept["arguments"])]
     if kept["shrunk"]:
         claims.append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +26,21 @@ from week02_render.cache import ObjectCache, cache_directory, content_key
 from week02_render.toolchain import BuildError, find_toolchain
 
 FLAGS = ("-O2", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp")
+SANITIZED = (
+    *(flag for flag in FLAGS if flag != "-O2"),
+    *("-O1", "-g", "-ftrivial-auto-var-init=pattern"),
+    *("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"),
+)
+"""With AddressSanitizer and UndefinedBehaviorSanitizer; variables begin as a pattern."""
+
+RUNNER = ("-O2", "-fsanitize=address")
 BUILD = Limits(seconds=60.0, memory=2048 * MIB, output=MIB)
 HARNESS = Path(__file__).parent / "harness.c"
 LARGEST_SLOT = 1 << 16
 FAULT = 3
+
+
+_REPORT = re.compile(r"runtime error: |ERROR: AddressSanitizer: ")
 
 
 class RunError(Exception):
@@ -41,14 +53,15 @@ class RunError(Exception):
         self.stderr = stderr
 
 
-def build(source: str) -> bytes:
-    """The library that one translation unit makes with the course's flags."""
-    return _build(source, [*FLAGS, "-shared", "-fPIC"], ["-lm"])
+def build(source: str, *, sanitize: bool = False) -> bytes:
+    """The library that one translation unit makes with the course's flags, or with sanitizers."""
+    flags = SANITIZED if sanitize else FLAGS
+    return _build(source, [*flags, "-shared", "-fPIC"], ["-lm"])
 
 
-def build_runner(path: Path) -> bytes:
+def build_runner(path: Path, *, sanitize: bool = False) -> bytes:
     """A program of ours that runs what was built."""
-    return _build(path.read_text(), ["-O2"], ["-ldl"])
+    return _build(path.read_text(), RUNNER if sanitize else RUNNER[:1], ["-ldl"])
 
 
 def _build(source: str, flags: Sequence[str], libraries: Sequence[str]) -> bytes:
@@ -111,6 +124,8 @@ def run(
     calls: Sequence[Inputs],
     limits: Limits | None = None,
     threads: int | None = None,
+    *,
+    sanitize: bool = False,
 ) -> list[tuple[Array, ...]]:
     """The outputs of the library's program for each call's inputs, in one process.
 
@@ -120,6 +135,7 @@ def run(
         calls: their inputs.
         limits: of the process.
         threads: OMP_NUM_THREADS; if not given, one for each core, four at most.
+        sanitize: whether the library was built with sanitizers.
 
     Raises:
         RunError: it crashed, passed a limit, or touched what it must not.
@@ -129,14 +145,14 @@ def run(
         folder = Path(name)
         for number, inputs in enumerate(calls):
             _write(folder / f"in.{number}", layout, inputs)
-        _launch(folder, library, layout, len(calls), limits, threads)
+        _launch(folder, library, layout, len(calls), limits, threads, sanitize=sanitize)
         return [_outputs(folder / f"out.{number}", layout) for number in range(len(calls))]
 
 
-def workspace(library: bytes, program: UOp) -> int:
+def workspace(library: bytes, program: UOp, *, sanitize: bool = False) -> int:
     """The bytes of scratch space that the library's program asks for; 0 if it exports no size."""
     with tempfile.TemporaryDirectory(prefix="grader-arrays-") as name:
-        ended = _launch(Path(name), library, Layout.of(program), 0, None)
+        ended = _launch(Path(name), library, Layout.of(program), 0, None, sanitize=sanitize)
     said = ended.stdout.decode("utf-8", "replace").strip()
     if not said.isdigit():
         raise RunError(Verdict.PROTOCOL, f"expected a size from program_workspace, got {said!r}")
@@ -150,12 +166,14 @@ def _launch(
     calls: int,
     limits: Limits | None,
     threads: int | None = None,
+    *,
+    sanitize: bool,
 ) -> Completed:
     """Run the harness in a folder that holds the arrays of its calls."""
     threads = threads or min(os.cpu_count() or 1, 4)
     (folder / "plan").write_text(layout.plan(threads, calls))
     harness = folder / "harness"
-    harness.write_bytes(build_runner(HARNESS))
+    harness.write_bytes(build_runner(HARNESS, sanitize=sanitize))
     harness.chmod(0o700)
     (folder / "library.so").write_bytes(library)
     command = ["./harness", "./library.so", "plan"]
@@ -175,11 +193,13 @@ def _check(ended: Completed) -> None:
     if ended.verdict is Verdict.OK and ended.status == 0:
         return
     words = ended.stderr.decode("utf-8", "replace")
-    said = words.strip().splitlines()[-1] if words.strip() else ""
+    lines = words.strip().splitlines() or [""]
+    reported = next(filter(_REPORT.search, lines), None)
+    said = reported or lines[-1]
     if said.startswith(("cannot load the library", "expected an exported function")):
         raise RunError(Verdict.COMPILE_ERROR, f"the C does not link: {said}", words)
     if ended.verdict is Verdict.OK:
-        known = ended.status == FAULT and said
+        known = reported or (ended.status == FAULT and said)
         why = said if known else f"exit status {ended.status} within the call"
         raise RunError(Verdict.CRASH, f"the compiled program: {why}", words)
     why = f"{ended.note}: {said}" if said else ended.note

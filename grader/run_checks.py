@@ -106,7 +106,7 @@ def _calls(
 def _built(case: Case, text: str) -> bytes:
     source = case.text(COMPILE, text)
     try:
-        return run_c.build(source)
+        return run_c.build(source, sanitize=case.sanitize)
     except RunError as fault:
         case.evidence.stderr = fault.stderr
         case.fail(fault.verdict, fault.sentence)
@@ -125,7 +125,9 @@ def _run(
     found: list[tuple[Array, ...]] = []
     try:
         for group in groups:
-            found += run_c.run(library, program, group, case.limits, threads)
+            found += run_c.run(
+                library, program, group, case.limits, threads, sanitize=case.sanitize
+            )
     except RunError as fault:
         case.evidence.stderr = fault.stderr
         match = re.search(r"call (\d+):", fault.sentence)
@@ -161,7 +163,7 @@ def emits(
 
 def _bounded_workspace(case: Case, library: bytes, program: UOp, most: int) -> None:
     try:
-        found = run_c.workspace(library, program)
+        found = run_c.workspace(library, program, sanitize=case.sanitize)
     except RunError as fault:
         case.fail(fault.verdict, fault.sentence)
     if found > most:

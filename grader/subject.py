@@ -172,6 +172,7 @@ class InProcess:
         return shlex.join(["uopc", *verb, "--week", str(self.week)])
 
 
-def reference(week: Week) -> InProcess:
-    """The reference compiler of a week's package."""
-    return InProcess(week.reference(), week.last)
+def reference(week: Week, by: Week | None = None, *, checked: bool = False) -> InProcess:
+    """The reference on programs of a week: that week's, or another's; or its debug build."""
+    compiler = (by or week).reference()
+    return InProcess(compiler.debug() if checked else compiler, week.last)

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from week01_uops.interchange import read as read_text
-from week01_uops.interface import Compiler
 from week01_uops.node import UOp
+from week01_uops.reference import Reference
 from week04_fusion.evaluate import MEANING, evaluate
 from week04_fusion.ops import OPS
 
@@ -38,9 +38,9 @@ class Week:
         """How a report names it."""
         return f"week {self.first}" + (f"–{self.last}" if self.last > self.first else "")
 
-    def reference(self) -> Compiler:
+    def reference(self) -> Reference:
         """The course's own compiler of this week."""
-        found: Compiler = import_module(f"{self.package}.compiler").REFERENCE
+        found: Reference = import_module(f"{self.package}.compiler").REFERENCE
         return found
 
 

@@ -45,6 +45,14 @@ class Reference:
         lowered = self.pipeline.run(program, observe)
         return Artifact(self.renderers[target](lowered, checked=checked), target)
 
+    def debug(self) -> Reference:
+        """The same compiler, which makes debug builds only."""
+
+        def checked(render: Renderer) -> Renderer:
+            return lambda program, *, checked=False: render(program, checked=True)
+
+        return replace(self, renderers={t: checked(r) for t, r in self.renderers.items()})
+
     def grad(self, program: UOp, wrt: Sequence[int]) -> UOp:
         """Not before week 9."""
         raise UnsupportedError(f"{self.pipeline.name} has no derivatives; they come in week 9")
