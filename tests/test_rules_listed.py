@@ -16,12 +16,13 @@ from tests.week03_loops.test_rules import PROGRAMS as MOVEMENT
 from tests.week05_06_memory.test_masks import PROGRAMS as MASKS
 from tests.week05_06_memory.test_onehot import PROGRAMS as ONE_HOT
 from tests.week05_06_memory.test_roots import PROGRAMS as ROOTS
+from tests.week05_06_memory.test_wide import PROGRAMS as WIDE
 from week01_uops.pattern import Rule
 from week01_uops.rewrite import Rules
 
 WEEKS = ("week01_uops", "week02_render", "week03_loops", "week04_fusion", "week05_06_memory")
 PROVED = {rule.name for rule in WEEK01}.union(
-    KEEPING, GATES, COUNTING, MOVEMENT, MASKS, ONE_HOT, ROOTS
+    KEEPING, GATES, COUNTING, MOVEMENT, MASKS, ONE_HOT, ROOTS, WIDE
 )
 
 

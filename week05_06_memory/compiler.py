@@ -32,6 +32,7 @@ from week05_06_memory.schedule import Schedule
 from week05_06_memory.scheduling import NONE, scheduled, unrolled
 from week05_06_memory.share import share
 from week05_06_memory.strips import hold_strips
+from week05_06_memory.wide import WIDE_SUMS
 
 DIALECT = Dialect("week05_06", OPS)
 TENSOR = Dialect("week05_06 tensor level", (OPS | INTERNAL) - {LINEAR})
@@ -53,7 +54,7 @@ ABSORB = Pass(
 )
 SCATTER = Pass("scatter", "loop", scatter, LOOP, "make one-hot sums over results scatter loops")
 BOUNDS = Pass("bounds", "loop", on_kernels(bound_masks), LOOP, "end loops where a mask begins")
-TIDY = replace(indices(RULES_OF_LOOPS, LOOP), name="tidy")
+TIDY = replace(indices(RULES_OF_LOOPS + WIDE_SUMS, LOOP), name="tidy")
 
 
 def _local_stages(body: UOp, trace: Trace) -> UOp:
