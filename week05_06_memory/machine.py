@@ -82,7 +82,7 @@ class Machine:
     latency: float = 4.0
     scalar: float = 0.5
     beside: float = 0.1
-    written_line: float = 2.0
+    written_line: float = 0.5
     far_row: float = 4.0
     scattered: float = 1.5
     divided: float = 1.05

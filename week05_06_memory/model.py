@@ -122,7 +122,7 @@ def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) ->
     total = 0.0
     for access in accesses:
         large = access.storage.size * access.bytes > machine.l2
-        if large and reuse(access, tile, nest) == 1:
+        if large and reuse(access, tile, nest) == 1 and reads(access, nest) <= 1:
             total += tile.copies_of(access.depends) * tile.lanes * access.bytes * per_byte
     split = tile.lanes * 4 > machine.datapath
     return total * (machine.divided if split else 1.0)
@@ -234,6 +234,12 @@ def _lines(access: Access, tile: Tile, machine: Machine) -> float:
         else:
             apart *= n
     return apart * max(1.0, span / machine.line)
+
+
+def reads(access: Access, nest: Nest) -> float:
+    """How often an element is read by the loops that the access depends on: windows overlap."""
+    loops = [r for r in (*nest.results, *nest.summed) if r in access.depends]
+    return math.prod(r.arg.size for r in loops) / max(access.storage.size, 1)
 
 
 def turned(access: Access, tile: Tile) -> bool:

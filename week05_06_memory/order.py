@@ -19,7 +19,7 @@ from week01_uops.node import UOp
 from week01_uops.ops import PARAM
 from week02_render.ops import ALLOC, INDEX, LOAD, open_ranges
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import Tile, reuse
+from week05_06_memory.model import Tile, reads, reuse
 from week05_06_memory.roles import Access, Nest
 
 MOST_LOOPS = 5
@@ -81,8 +81,7 @@ def _reason(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | N
     gated = len(access.node.src) > 1 and not open_ranges(access.node.src[1]).isdisjoint(
         (*nest.results, *nest.summed)
     )
-    loops = [r for r in (*nest.results, *nest.summed) if r in access.depends]
-    times = math.prod(r.arg.size for r in loops) / max(access.storage.size, 1)
+    times = reads(access, nest)
     if gated and (again > 1 or times > 1):
         return f"its gate is decided once for {max(again, round(times))} reads"
     if again < 2 or vector is None or vector not in access.depends:
@@ -109,12 +108,20 @@ def _packing(access: Access, nest: Nest, tile: Tile, reason: str) -> Packing:
         if any(r in axis for axis in axes) and not _shared(r, axes, nest.summed)
     }
     within = frozenset(alone) if not again else frozenset()
-    inner = [r for r in access.depends if r not in nest.around]
-    elements = math.prod(tile.extent(r) if r in within else r.arg.size for r in inner)
+    elements = math.prod(_span(axis, access, within, nest, tile) for axis in axes)
     moving = [a for a, axis in enumerate(axes) if tile.vector in axis]
     last = moving[-1] if moving else len(axes) - 1
     layout = (*[a for a in range(len(axes)) if a != last], last)
     return Packing(access, within, min(elements, access.storage.size * 2), layout, reason)
+
+
+def _span(
+    axis: frozenset[UOp], access: Access, within: frozenset[UOp], nest: Nest, tile: Tile
+) -> int:
+    """Elements of an axis that a temporary holds: from the least index to the largest."""
+    inner = axis.difference(nest.around)
+    sizes = {r: tile.extent(r) if r in within else r.arg.size for r in inner}
+    return 1 + sum(access.steps.get(r, 1) * (n - 1) for r, n in sizes.items())
 
 
 def _shared(item: UOp, axes: Sequence[frozenset[UOp]], summed: Sequence[UOp]) -> bool:
