@@ -17,7 +17,7 @@ from week02_render.kernels import place_temporaries, split_kernels, store_output
 from week02_render.linearize import linearize
 from week02_render.lower import ROWS, Row, lower_with
 from week02_render.ops import INTERNAL, LINEAR, OPS
-from week02_render.reads import settle_reads
+from week02_render.reads import await_reads, settle_reads
 from week02_render.render import render_c
 
 DIALECT = Dialect("week02", OPS)
@@ -38,6 +38,9 @@ KEEPS = Pass(
     "contract", "tensor", keep_products(frozenset()), TENSOR, "keep shared products out of fma"
 )
 SIMPLIFIED = rules_pass("simplify", "tensor", SIMPLIFY + KEEPING, TENSOR, "fold, cancel and bound")
+ORDER = Pass(
+    "order", "tensor", await_reads(frozenset()), TENSOR, "make writes wait for what is read before"
+)
 OUTPUTS = Pass("outputs", "tensor", store_outputs, TENSOR, "store each result in its OUTPUT")
 READS = Pass(
     "reads", "tensor", settle_reads(frozenset()), TENSOR, "store what is read before it is written"
@@ -68,7 +71,7 @@ INDICES = indices(SIMPLIFY + GATES, LOOP)
 
 COMPILER = (
     week01.COMPILER.extend("week02", DIALECT, {week01.INLINED: TENSOR})
-    .replace_pass("simplify", KEEPS, SIMPLIFIED)
+    .replace_pass("simplify", ORDER, KEEPS, SIMPLIFIED)
     .insert(
         OUTPUTS,
         READS,

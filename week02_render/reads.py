@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from week01_uops.dtypes import void
 from week01_uops.node import Op, UOp, make, toposort
@@ -49,6 +49,31 @@ def free_slots(program: UOp) -> Iterator[int]:
     return itertools.count(max(used, default=-1) + 1)
 
 
+def await_reads(moves: frozenset[Op]) -> Callable[[UOp, Trace], UOp]:
+    """The pass that makes a write wait for each value which it would come too early for.
+
+        v = LOAD b; s = STORE b max(v, 7)   →   s = STORE AFTER(b, v) max(v, 7)
+
+    It waits even if rules find that what is written does not depend on the value.
+    """
+
+    def run(program: UOp, trace: Trace) -> UOp:
+        if not any(node.op in CHANGING for node in program.toposort()):
+            return program
+        program = _explicit(program, moves)
+        overtaken = _overtaken(program)
+        trace.fired["wait for a value that was read"] += len(overtaken)
+        done: dict[UOp, UOp] = {}
+        for node in program.toposort():
+            src = [done[s] for s in node.src]
+            if node in overtaken:
+                src[0] = make(AFTER, (src[0], *[done[read] for read in overtaken[node]]))
+            done[node] = node.with_src(tuple(src))
+        return done[program]
+
+    return run
+
+
 def settle_reads(moves: frozenset[Op]) -> Callable[[UOp, Trace], UOp]:
     """The pass that stores each value which a later write, or an AFTER, would come too late for.
 
@@ -58,7 +83,7 @@ def settle_reads(moves: frozenset[Op]) -> Callable[[UOp, Trace], UOp]:
 
     def run(program: UOp, trace: Trace) -> UOp:
         program = _explicit(program, moves)
-        stored = _awaited(program) | _overtaken(program)
+        stored = _awaited(program).union(*_overtaken(program).values())
         trace.fired["store a value that was read"] += len(stored)
         return _stored_first(program, stored) if stored else program
 
@@ -96,14 +121,14 @@ def _awaited(program: UOp) -> set[UOp]:
     }
 
 
-def _overtaken(program: UOp) -> set[UOp]:
-    """The LOADs that some write to their storage depends on, and that may be done after it."""
+def _overtaken(program: UOp) -> Mapping[UOp, list[UOp]]:
+    """Writes → the LOADs of their storage that they depend on, and that may be done after them."""
     effects = [n for n in program.toposort() if n.dtype is void and not open_ranges(n)]
     writes = [n for n in effects if n.op is STORE and storage_of(n.src[0]).op in CHANGING]
     if not writes:
-        return set()
-    users = _users(effects)
-    found: set[UOp] = set()
+        return {}
+    users = _users([*effects, program])
+    found: dict[UOp, list[UOp]] = defaultdict(list)
     for write in writes:
         before = set(write.toposort())
         storage = storage_of(write.src[0])
@@ -111,7 +136,7 @@ def _overtaken(program: UOp) -> set[UOp]:
             if read in before and storage_of(read.src[0]) is storage:
                 late = any(k is not write and k not in before for k in kernels)
                 if late or (write in kernels and not _in_place(write, read)):
-                    found.add(read)
+                    found[write].append(read)
     return found
 
 

@@ -18,7 +18,7 @@ from week02_render.gates import GATES
 from week02_render.lower import ROWS as WEEK02_ROWS
 from week02_render.lower import Element, Lowering, Row, moved
 from week02_render.ops import LINEAR
-from week02_render.reads import settle_reads
+from week02_render.reads import await_reads, settle_reads
 from week02_render.render import render_c
 from week03_loops import reduction
 from week03_loops.counting import COUNTING
@@ -43,6 +43,9 @@ CONTRACT = Pass(
     "contract", "tensor", keep_products(MOVEMENT), TENSOR, "keep shared products out of fma"
 )
 INDICES = week02.indices(RULES_OF_LOOPS, LOOP)
+ORDER = Pass(
+    "order", "tensor", await_reads(MOVEMENT), TENSOR, "make writes wait for what is read before"
+)
 READS = Pass(
     "reads", "tensor", settle_reads(MOVEMENT), TENSOR, "store what is read before it is written"
 )
@@ -57,6 +60,7 @@ ACCUMULATE = Pass(
 COMPILER = (
     week02.COMPILER.extend("week03", DIALECT, {week02.TENSOR: TENSOR, week02.LOOP: LOOP})
     .replace_pass("simplify", SIMPLIFIED)
+    .replace_pass("order", ORDER)
     .replace_pass("contract", CONTRACT)
     .replace_pass("reads", READS)
     .replace_pass("loops", week02.loops(ROWS, LOOP))

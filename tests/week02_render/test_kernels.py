@@ -5,9 +5,10 @@ import pytest
 
 from week01_uops.dtypes import float32, int32, int64
 from week01_uops.node import const, make
-from week01_uops.ops import ADD, CALL, MUL, PARAM, param, program
+from week01_uops.ops import ADD, CALL, MAX, MUL, PARAM, param, program
 from week01_uops.rewrite import Trace
 from week02_render import kernels
+from week02_render.compiler import COMPILER
 from week02_render.ops import (
     AFTER,
     ALLOC,
@@ -22,7 +23,7 @@ from week02_render.ops import (
     StorageArg,
     loop,
 )
-from week02_render.reads import settle_reads
+from week02_render.reads import await_reads, settle_reads
 from week04_fusion.evaluate import evaluate
 
 X = param(0, float32, (4,))
@@ -108,6 +109,20 @@ def test_an_awaited_value_is_stored_before_it_is_overwritten():
     overwritten = make(AFTER, (place, STORE(make(AFTER, (filled, old)), Y)))
     before = program(old, overwritten)
     same(before, split(before))
+
+
+def test_a_write_waits_for_what_was_read_though_rules_drop_the_dependence():
+    """MAX(old, ∞) is ∞: whoever wants the old value still gets it."""
+    place = buffer()
+    filled = AFTER(place, STORE(place, X))
+    old = LOAD(filled)
+    changed = AFTER(filled, STORE(filled, MAX(old, np.inf)))
+    whole = program(old, changed)
+    compiled = COMPILER.run(whole)
+    same(whole, compiled)
+    for outputs, places in (((old, changed), {place, AFTER(filled, old)}), ((changed,), {filled})):
+        waiting = await_reads(frozenset())(program(*outputs), trace())
+        assert places <= {n.src[0] for n in waiting.toposort() if n.op is STORE}
 
 
 def test_effects_inside_loops_stay_in_their_kernel():
