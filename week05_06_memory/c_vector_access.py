@@ -115,6 +115,9 @@ def _store(kernel: VectorKernel, node: UOp) -> None:
     if across:
         _combine(e, across)
         return
+    if kernel.position in kernel.quads:
+        _store_quad(kernel, kernel.quads[kernel.position])
+        return
     value = kernel.term(computed(node.src[1]))
     if e.lanes < value.lanes:
         raise no_place(kernel.name, node)
@@ -124,6 +127,18 @@ def _store(kernel: VectorKernel, node: UOp) -> None:
         _store_by_lanes(e, value)
     else:
         _store_at_once(e, value)
+
+
+def _store_quad(kernel: VectorKernel, quad: Square) -> None:
+    """`scatter4(&p[i], s, a, b, c, d);` where the last STORE of the four stands."""
+    if kernel.position != max(quad):
+        return
+    first = Element(kernel, kernel.nodes[quad[0]])
+    kind = vector_type(held(first.where.storage), first.lanes)
+    values = [computed(kernel.nodes[position].src[1]) for position in quad]
+    texts = [spread(v, kernel.term(v), first.lanes).text for v in values]
+    place = f"&{first.text(0)}"
+    kernel.line(f"scatter4_{kind}({place}, {first.step}, {', '.join(texts)});")
 
 
 def _assign(e: Element, place: str, value: str) -> None:

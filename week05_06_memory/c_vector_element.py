@@ -88,6 +88,11 @@ class Element:
         moving = {t: c for t, c in self.flat.terms.items() if self._term(t).lanes > 1}
         return not self.kernel.checked and list(moving.values()) == [1] and is_vector(*moving)
 
+    @property
+    def step(self) -> int:
+        """Elements from lane to lane."""
+        return sum(c for t, c in self.flat.terms.items() if is_vector(t))
+
     @cached_property
     def is_inside(self) -> bool:
         """Whether the indices are known to be in range in every lane."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from week01_uops.dtypes import float32
 from week01_uops.errors import CompilerError
 from week01_uops.linear import Linear, single, value_of
 from week01_uops.node import UOp
@@ -21,7 +22,7 @@ from week02_render.c_kernel import Kernel
 from week02_render.c_text import Terms
 from week02_render.c_types import ATOM, UNARY, VALUE_TYPE, Term, at
 from week02_render.ops import ALLOC, END, LOAD, RANGE, STORE, open_ranges
-from week05_06_memory.c_vector_squares import Square, squares
+from week05_06_memory.c_vector_squares import Square, quads, squares
 from week05_06_memory.c_vector_text import VECTOR_TEXT, lanes_in
 from week05_06_memory.c_vector_types import held, is_vector, lanes_of, vector_type
 from week05_06_memory.flat import flat
@@ -117,6 +118,36 @@ class VectorKernel(Kernel):
         if found and any(map(is_vector, open_ranges(found.element))):
             return found
         return None
+
+    @cached_property
+    def quads(self) -> Mapping[int, Square]:
+        """Position of a STORE of floats → the four of neighbours, with nothing else between."""
+        found = quads(
+            (position, (run, where.storage), self.address(where).flat)
+            for run, position in self._stores_in_a_row()
+            for where in (element_access(self.nodes[position]),)
+            if where.storage.dtype is float32 and self.nodes[position].src[1].dtype is float32
+        )
+        return {} if self.checked else found
+
+    def _stores_in_a_row(self) -> Iterator[tuple[int, int]]:
+        """The plain STOREs to memory, each with the number of its run: they may change places."""
+        run = 0
+        for position, node in enumerate(self.nodes):
+            if node.op in (RANGE, END):
+                run += 1
+            elif node.op is LOAD and not element_access(node).is_variable:
+                run += bool(self.uses.stores.get(element_access(node).storage))
+            elif node.op is STORE and self._is_plain(node):
+                yield run, position
+            elif node.op is STORE:
+                run += 1
+
+    def _is_plain(self, node: UOp) -> bool:
+        """Whether a STORE writes one element of memory in each lane, and nothing else."""
+        if len(node.src) > 2 or node.src[0].op is STREAM or element_access(node).is_variable:
+            return False
+        return self.across(node) is None
 
     @cached_property
     def squares(self) -> Mapping[int, Square]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
 from week01_uops import dtypes
@@ -11,6 +12,7 @@ from week05_06_memory.c_template import filled, words_of
 from week05_06_memory.c_vector_halves import HALVES
 from week05_06_memory.c_vector_masked import MASKED
 from week05_06_memory.c_vector_math import MATH
+from week05_06_memory.c_vector_squares import QUAD
 from week05_06_memory.c_vector_types import ELEMENTS, LANES, SQUARES, vector_type
 
 _TYPES = {
@@ -157,6 +159,57 @@ def _transposition(dtype: DType, lanes: int) -> Iterator[tuple[str, str]]:
     yield filled("transpose_T", words), filled(whole, words)
 
 
+_SCATTER = """\
+inline void scatter4_T(E *place, int64_t step, T a, T b, T c, T d) {
+    T low = pick_T(a, b, PAIRS_LOW), high = pick_T(a, b, PAIRS_HIGH);
+    T next = pick_T(c, d, PAIRS_LOW), last = pick_T(c, d, PAIRS_HIGH);
+    T x[4] = {
+        pick_T(low, next, HALVES_LOW), pick_T(low, next, HALVES_HIGH),
+        pick_T(high, last, HALVES_LOW), pick_T(high, last, HALVES_HIGH),
+    };
+STORES}
+"""
+
+_PICK = """\
+#if defined(__clang__)
+#define pick_T(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define pick_T(a, b, ...) __builtin_shuffle(a, b, (I){__VA_ARGS__})
+#endif
+"""
+
+_PIECE = """\
+#if defined(__clang__) || __GNUC__ >= 12
+#define piece_T(x, k) __builtin_shufflevector(x, x, k, k + 1, k + 2, k + 3)
+#else
+#define piece_T(x, k) ((Q){(x)[k], (x)[k + 1], (x)[k + 2], (x)[k + 3]})
+#endif
+"""
+
+
+def _scatter(dtype: DType, lanes: int) -> Iterator[tuple[str, str]]:
+    """Four vectors, the k-th elements of which are neighbours in memory."""
+    words = words_of(dtype, lanes)
+    words["Q"] = vector_type(dtype, QUAD)
+    yield filled("pick_T", words), filled(_PICK, words)
+    yield filled("piece_T", words), filled(_PIECE, words)
+    groups = range(0, lanes, QUAD)
+    firsts = [[g + half for g in groups] for half in (0, 2)]
+    pairs = [[(k, k + lanes, k + 1, k + 1 + lanes) for k in first] for first in firsts]
+    halves = [[(k, k + 1, k + lanes, k + 1 + lanes) for k in first] for first in firsts]
+    names = ("PAIRS_LOW", "PAIRS_HIGH", "HALVES_LOW", "HALVES_HIGH")
+    picks = {n: _listed(itertools.chain(*p)) for n, p in zip(names, pairs + halves, strict=True)}
+    stores = [
+        f"    *(Q_u *)(place + {g + k} * step) = piece_T(x[{k}], {g});\n"
+        for g in groups
+        for k in range(QUAD)
+    ]
+    text = _SCATTER.replace("STORES", "".join(stores).replace("Q_u", f"{words['Q']}_u"))
+    for name, numbers in picks.items():
+        text = text.replace(name, numbers)
+    yield filled("scatter4_T", words), filled(text, words)
+
+
 def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
@@ -235,6 +288,7 @@ VECTOR_PRELUDE: Mapping[str, str] = {
         p for n in LANES for dtype in ELEMENTS for p in _of_type(dtype, n, _functions(dtype, n))
     ),
     **dict(p for n in SQUARES for dtype in ELEMENTS for p in _transposition(dtype, n)),
+    **dict(p for n in (8, 16) for p in _scatter(dtypes.float32, n)),
     **dict(_numbers(n) for n in LANES),
     **dict(
         _truncate(dtype, source, n)

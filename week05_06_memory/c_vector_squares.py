@@ -2,7 +2,9 @@
 
     LOAD(INDEX(p, s·v + u)) for u = 0 … n − 1, v : vector of n   →   n rows &p[s·r], transposed
 
-Lane by lane, they would be n² scalars.
+    STORE(INDEX(p, s·v + u), x_u) for u = 0 … 3, v : vector of n   →   n pieces of 4 at &p[s·k]
+
+Lane by lane, they would be n² scalars, or 4·n.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from week02_render.ops import open_ranges
 from week05_06_memory.c_vector_types import SQUARES, is_vector, lanes_of
 
 Square = tuple[int, ...]
-"""The positions of its LOADs, by offset."""
+"""The positions of its LOADs or STOREs, by offset."""
+
+QUAD = 4
+"""Neighbours that are stored at once, of vectors of a multiple of as many lanes."""
 
 
 def squares(loads: Iterable[tuple[int, Hashable, Linear]]) -> Mapping[int, Square]:
@@ -36,6 +41,20 @@ def squares(loads: Iterable[tuple[int, Hashable, Linear]]) -> Mapping[int, Squar
         position: square
         for key, group in groups.items()
         for square in _runs(group, sizes[key])
+        for position in square
+    }
+
+
+def quads(stores: Iterable[tuple[int, Hashable, Linear]]) -> Mapping[int, Square]:
+    """Position → the four STOREs of neighbouring elements that the one there belongs to."""
+    groups: dict[Hashable, dict[int, int]] = defaultdict(dict)
+    for position, shared, flat in stores:
+        if _lanes(flat) in (8, 16):
+            groups[shared, frozenset(flat.terms.items())][flat.constant] = position
+    return {
+        position: square
+        for group in groups.values()
+        for square in _runs(group, QUAD)
         for position in square
     }
 

@@ -239,7 +239,7 @@ def _lines(access: Access, tile: Tile, machine: Machine) -> float:
 def reads(access: Access, nest: Nest) -> float:
     """How often an element is read by the loops that the access depends on: windows overlap."""
     loops = [r for r in (*nest.results, *nest.summed) if r in access.depends]
-    return math.prod(r.arg.size for r in loops) / max(access.storage.size, 1)
+    return float(math.prod(r.arg.size for r in loops) / max(access.storage.size, 1))
 
 
 def turned(access: Access, tile: Tile) -> bool:

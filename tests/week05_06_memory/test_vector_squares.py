@@ -58,3 +58,18 @@ def test_squares_are_runs_of_offsets_that_have_the_rest_in_common():
     assert not squares(loads[:3])
     assert not squares([*loads[:2], *[(p, "p2", form) for p, _, form in loads[2:]]])
     assert not squares([(p, "p1", Linear({v: 1}, p)) for p in range(4)])
+
+
+@pytest.mark.parametrize(("width", "copies"), [(16, 4), (16, 8), (8, 4), (16, 6), (4, 4)])
+def test_neighbours_are_stored_by_fours(width, copies):
+    """p0[j, k + u] = p1[k + u, j]: rows are read whole, and written to columns."""
+    j, k, v = loop(0, SIZE // width), loop(1, 48 // copies), lanes(width)
+    stores = []
+    for u in range(copies):
+        row, column = place(j, v), ADD(MUL(k, number(copies)), number(u))
+        value = load(index(param(1, float32, (48, SIZE)), column, row))
+        stores.append(STORE(index(param(0, float32, (SIZE, 48)), row, column), ADD(value, 1.0)))
+    body = END(AFTER(*stores), j, k, v)
+    x = np.arange(48 * SIZE, dtype=np.float32).reshape(48, SIZE)
+    agree(body, x)
+    assert text_of(body, x).count("  scatter4_") == (copies // 4 if width > 4 else 0)
