@@ -16,6 +16,7 @@ import numpy as np
 
 from week01_uops.evaluate import run
 from week01_uops.node import UOp, toposort
+from week01_uops.numerics import Array
 from week01_uops.ops import CALL
 from week02_render.nests import accesses, base_of, is_opaque
 from week02_render.ops import AFTER, ALLOC, INDEX, RANGE, open_ranges
@@ -116,19 +117,27 @@ def _independent(
     loop: Loop, inside: frozenset[UOp], touched: Sequence[Access], start: int, count: int
 ) -> int:
     """The number of iterations that were found independent, at most `count`; 1 if unknown."""
-    order = _index_nodes(loop, inside, touched)
-    if order is None:
-        return 1
     ranges = {a.place: _index_ranges(a.place) & inside - {loop.range} for a in touched}
     each = max(a.place.size * math.prod(r.arg.size for r in ranges[a.place]) for a in touched)
     count = _fit(loop.scope, each, count)
     if count == 1:
         return 1
-    inner = sorted(frozenset().union(*ranges.values()), key=lambda r: r.arg.id)
-    trial = loop.scope.trial((loop.range, *inner), start, count)
-    run(trial, order)
+    tables: dict[UOp, Array] = {}
+    for place, inner in ranges.items():
+        order = _index_nodes(loop, inside, touched, place)
+        if order is None:
+            return 1
+        # Each place by itself: all of their loops together may have any number of iterations.
+        counters = (loop.range, *sorted(inner, key=lambda r: r.arg.id))
+        trial = loop.scope.trial(counters, start, count)
+        run(trial, order)
+        tables[place] = trial.place(place).table
     conflict = any(
-        _conflict(trial, [a for a in touched if _equal(a.storage, w)], loop.scope.lanes, count)
+        _conflict(
+            [(tables[a.place], a.writes) for a in touched if _equal(a.storage, w)],
+            loop.scope.lanes,
+            count,
+        )
         for w in {a.storage for a in touched if a.writes}
     )
     return 1 if conflict else count
@@ -145,15 +154,17 @@ def _index_ranges(place: UOp) -> frozenset[UOp]:
     return found
 
 
-def _index_nodes(loop: Loop, inside: frozenset[UOp], touched: Sequence[Access]) -> list[UOp] | None:
-    """What the places need, in order; None if that cannot be computed before the loop runs."""
+def _index_nodes(
+    loop: Loop, inside: frozenset[UOp], touched: Sequence[Access], of: UOp
+) -> list[UOp] | None:
+    """What a place needs, in order; None if that cannot be computed before the loop runs."""
 
     def needs(node: UOp) -> tuple[UOp, ...]:
         if node not in inside or node.op is RANGE:
             return ()
         return node.src[:1] if node.op is AFTER else node.src
 
-    order = toposort([a.place for a in touched], needs)
+    order = toposort((of,), needs)
     nodes = [n for n in order if n in inside and n.op is not RANGE]
     for node in nodes:
         if node.op is CALL or (node.op.closes and len(node.src) > 1):
@@ -167,13 +178,16 @@ def _index_nodes(loop: Loop, inside: frozenset[UOp], touched: Sequence[Access]) 
     return nodes
 
 
-def _conflict(trial: LoopScope, touched: Sequence[Access], axis: int, count: int) -> bool:
+def _conflict(tables: Sequence[tuple[Array, bool]], axis: int, count: int) -> bool:
     """Whether an element is written in one iteration and touched in another.
 
-    Of each element, the first and the last iteration that touches it are found; `axis` is the
-    loop's among the lanes.
+    Of each element, the first and the last iteration that touches it are found.
+
+    Args:
+        tables: the element numbers of each access, and whether it writes.
+        axis: the loop's among the lanes.
+        count: the number of iterations.
     """
-    tables = [(trial.place(a.place).table, a.writes) for a in touched]
     low = min((int(t.min()) for t, _ in tables if t.size), default=0)
     high = max((int(t.max()) for t, _ in tables if t.size), default=-1)
     low = max(low, 0)

@@ -244,3 +244,15 @@ def test_casts_in_loops_keep_their_lanes():
     store = STORE(index(out, i), CAST(load(index(x, i)), arg=dtypes.int8))
     got = stored(out, END(store, i), [np.array([1.5, -2.5, 3, 4], np.float32)])
     assert got.tolist() == [1, -2, 3, 4]
+
+
+def test_many_inner_loops_are_looked_at_one_by_one():
+    """All their iterations together are 300⁸, too many for any array."""
+    out, i = output(int64, 8, 4, 300), loop(0, 4)
+    inner = [loop(1 + n, 300) for n in range(8)]
+    stores = [
+        END(STORE(index(out, number(n), i, j), ADD(MUL(i, number(1000)), j)), j)
+        for n, j in enumerate(inner)
+    ]
+    expected = np.arange(4)[:, None] * 1000 + np.arange(300)
+    assert (stored(out, END(AFTER(*stores), i)) == expected).all()
