@@ -20,6 +20,7 @@ from week01_uops.node import UOp
 from week01_uops.ops import MUL
 from week02_render.ops import open_ranges
 from week03_loops.ops import REDUCE
+from week05_06_memory.c_vector_squares import QUAD
 from week05_06_memory.machine import Machine
 from week05_06_memory.roles import Access, Nest
 
@@ -248,6 +249,11 @@ def turned(access: Access, tile: Tile) -> bool:
     return bool(along) and not access.writes and tile.lanes in (4, 8, 16)
 
 
+def in_quads(access: Access, tile: Tile) -> bool:
+    """Whether copies store to neighbours, so that the lanes of four are stored together."""
+    return any(n >= QUAD and access.stride(r) == 1 for r, n in tile.copies.items())
+
+
 def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
     """Cycles of what a tile does outside its sums: results stored, lanes combined."""
     if not nest.sums:
@@ -258,7 +264,8 @@ def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
             count = tile.copies_of(access.depends)
             vector = tile.vector is not None and tile.vector in access.depends
             scattered = vector and access.stride(tile.vector) != 1  # type: ignore[arg-type]
-            cost += count * (machine.scattered * tile.lanes if scattered else 1.0)
+            each = machine.scattered * tile.lanes / (QUAD if in_quads(access, tile) else 1)
+            cost += count * (each if scattered else 1.0)
             cost += machine.written_line * _lines(access, tile, machine)
     if tile.vector in nest.summed:
         results = math.prod(c for r, c in tile.copies.items() if r not in nest.summed)
