@@ -1,6 +1,7 @@
-"""Random programs: compiled by week 4 and run, they equal the interpreter."""
+"""Random programs: compiled by weeks 4 and 5 and run, they equal the interpreter."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,11 +16,15 @@ from week01_uops.interchange import write
 from week01_uops.node import UOp
 from week01_uops.ops import RETURN
 from week01_uops.passes import verifier
+from week01_uops.reference import Reference
 from week02_render.runtime import load
 from week03_loops.error_model import MEANING as BOUNDED
 from week03_loops.error_model import evaluate_with_error
-from week04_fusion.compiler import COMPILER, REFERENCE
-from week04_fusion.evaluate import evaluate
+from week04_fusion.compiler import REFERENCE as WEEK04
+from week05_06_memory.compiler import REFERENCE as WEEK05
+from week05_06_memory.compiler import compiler_for
+from week05_06_memory.evaluate import evaluate
+from week05_06_memory.machine import BALANCE, detect
 
 COMMON = {
     "deadline": None,
@@ -29,18 +34,27 @@ COMMON = {
 }
 
 
-def check(case: Case) -> None:
+CACHES = {"l1": 256, "l2": 1 << 10, "l3": 4 << 10}
+"""Bytes: so few that small programs are large, for packing, splitting, streaming."""
+
+SMALL = [compiler_for(replace(detect(), vector_bytes=width, **CACHES)) for width in BALANCE]
+"""Week 5's compilers for machines with such caches and vectors of each width."""
+
+WEEKS = {"week 4": [WEEK04], "weeks 5 and 6": [WEEK05, *SMALL]}
+
+
+def check(case: Case, compilers: list[Reference]) -> None:
     """Compile, run and compare; a failure of any kind carries the program's text and its seed."""
     try:
-        compare(case)
+        compare(case, compilers[case.seed % len(compilers)])
     except BaseException as error:
         error.add_note(f"{write(case.program)}# inputs: seed {case.seed}")
         raise
 
 
-def compare(case: Case) -> None:
+def compare(case: Case, compiler: Reference) -> None:
     inputs = inputs_for(case.program, case.seed)
-    artifact = REFERENCE.compile(case.program, "c")
+    artifact = compiler.compile(case.program, "c")
     loaded = load(artifact, case.program)
     got = isolated(lambda: loaded.run(inputs))
     assert not wrong(case.program, inputs, got)
@@ -57,10 +71,14 @@ def wrong(whole: UOp, inputs: dict, got: list) -> list:
     return [found for out, a, b in pairs if (found := same(out.dtype, a, b))]
 
 
-@settings(max_examples=500, derandomize=True, **COMMON)
-@given(cases())
-def test_compiled_programs_equal_the_interpreter(case):
-    check(case)
+@pytest.mark.parametrize("week", WEEKS)
+def test_compiled_programs_equal_the_interpreter(week):
+    @settings(max_examples=300, derandomize=True, **COMMON)
+    @given(cases())
+    def run(case):
+        check(case, WEEKS[week])
+
+    run()
 
 
 SHARDS = 4
@@ -70,21 +88,26 @@ MANY = int(os.environ.get("RANDOM_PROGRAMS", "20000"))
 @pytest.mark.nightly
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_many_compiled_programs_equal_the_interpreter(shard):
+@pytest.mark.parametrize("week", WEEKS)
+def test_many_compiled_programs_equal_the_interpreter(week, shard):
     """20,000 programs a run, other ones each time; `RANDOM_PROGRAMS` asks for more or fewer."""
 
     @settings(max_examples=-(-MANY // SHARDS), **COMMON)
     @given(cases())
     def run(case):
-        check(case)
+        check(case, WEEKS[week])
 
     run()
 
 
-@settings(max_examples=150, derandomize=True, **COMMON)
-@given(cases())
-def test_every_pass_keeps_the_meaning(case):
-    COMPILER.run(case.program, [verifier, Checker(case.program, case.seed)])
+@pytest.mark.parametrize("compiler", [WEEK04, SMALL[0]], ids=WEEKS)
+def test_every_pass_keeps_the_meaning(compiler):
+    @settings(max_examples=100, derandomize=True, **COMMON)
+    @given(cases())
+    def run(case):
+        compiler.pipeline.run(case.program, [verifier, Checker(case.program, case.seed)])
+
+    run()
 
 
 def test_shrinking_finds_a_small_program():
