@@ -140,9 +140,9 @@ class _Unit:
         own = max((f.own for f in self.functions.values()), default=0)
         start = aligned(self.workspace) if self.workspace else 0
         if self.workspace or scratch or own:
-            size = str(start + scratch if scratch or own else self.workspace)
-            if own:
-                size += f" + {own} * (size_t)program_threads()"
+            fixed = start + scratch if scratch or own else self.workspace
+            parts = [str(fixed)] * bool(fixed) + [f"{own} * (size_t)program_threads()"] * bool(own)
+            size = " + ".join(parts)
             lines.append(f"size_t program_workspace(void) {{\n    return {size};\n}}\n")
             extra = ", void *workspace"
         lines.append(f"void program(void *const *inputs, void *const *outputs{extra}) {{")

@@ -3,12 +3,15 @@ import re
 import numpy as np
 import pytest
 
+from tests.programs.isolated import isolated
 from tests.week02_render.by_hand import Launch, joined, one_kernel
-from tests.week07_08_gpu.threaded import run_serially, run_with, same
+from tests.week07_08_gpu.threaded import in_new_thread, run_serially, run_with, same
 from week01_uops.dtypes import float32, from_numpy, int64
 from week01_uops.node import const
 from week01_uops.ops import ADD, CAST, MUL, param
+from week02_render.library import ffi
 from week02_render.ops import AFTER, ALLOC, END, LARGEST_LOCAL, STORE, index, load, loop
+from week02_render.runtime import load as load_program
 from week02_render.sanitize import run_sanitized
 from week05_06_memory.ops import STREAM
 from week07_08_gpu.c_threads import render_threaded_c
@@ -133,16 +136,26 @@ def test_a_large_temporary_is_a_part_of_the_workspace_for_each_thread():
     columns = LARGEST_LOCAL // 4 + 3
     x = numbers(6, columns)
     text = agree(rows_through("LOCAL", columns), 2 * x + 2 * x[:, ::-1], x)
-    assert f"return 0 + {LARGEST_LOCAL + 64} * (size_t)program_threads();" in text
+    assert f"return {LARGEST_LOCAL + 64} * (size_t)program_threads();" in text
 
 
-def test_the_workspace_has_room_for_more_threads_than_are_used_later():
+@pytest.mark.parametrize(("loaded", "called"), [(4, 1), (1, 4)])
+def test_the_number_of_threads_may_change_after_the_workspace_was_made(loaded, called):
     columns = LARGEST_LOCAL // 4 + 3
     x = numbers(6, columns)
     whole = program_of(rows_through("LOCAL", columns), x)
-    for count in (4, 1):
-        (found,) = run_with([count], render_threaded_c(whole), whole, [x])
-        np.testing.assert_array_equal(found[0], 2 * x + 2 * x[:, ::-1])
+    text = render_threaded_c(whole)
+
+    def run():
+        openmp = ffi.dlopen("libgomp.so.1")
+        openmp.omp_set_num_threads(loaded)
+        call = load_program(text, whole).bind([x])
+        openmp.omp_set_num_threads(called)
+        call()
+        return call.outputs[0]
+
+    found = isolated(lambda: in_new_thread(run))
+    np.testing.assert_array_equal(found, 2 * x + 2 * x[:, ::-1])
 
 
 def test_a_variable_is_each_threads_own():
