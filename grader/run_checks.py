@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from grader import draws, run_c
 from grader.case import Case
 from grader.draws import Array, Given, Inputs
+from grader.loop_nests import code_only, kernels
 from grader.oracle import Expected
 from grader.run_c import RunError
 from grader.verdict import Verdict
@@ -168,34 +169,3 @@ def _bounded_workspace(case: Case, library: bytes, program: UOp, most: int) -> N
         case.fail(fault.verdict, fault.sentence)
     if found > most:
         case.fail(Verdict.BOUND, f"expected at most {most} bytes of workspace, got {found}")
-
-
-_NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
-
-
-def code_only(source: str) -> str:
-    """C text with comments taken out and strings emptied."""
-    return _NOT_CODE.sub(lambda m: '""' if m[0].startswith('"') else " ", source)
-
-
-_LOOP = re.compile(r"\b(?:for|while)\b|[{}]")
-
-
-def kernels(plain: str) -> int:
-    """Loop nests: `for` and `while` statements that stand in no other one's braces.
-
-    A coarse count, right for texts that put the bodies of loops into braces.
-    """
-    count, opened = 0, []
-    pending = False
-    for match in _LOOP.finditer(plain):
-        if match[0] == "{":
-            opened.append(pending)
-            pending = False
-        elif match[0] == "}":
-            if opened:
-                opened.pop()
-        else:
-            count += not any(opened) and not pending
-            pending = True
-    return count

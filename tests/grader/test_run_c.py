@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from grader import run_c
-from grader.run_checks import kernels
+from grader.loop_nests import kernels
 from grader.verdict import SpecFailure, Verdict
 from grader.weeks import read
 from tests.grader.compilers import Printing, judge
@@ -191,6 +191,13 @@ def test_emits():
         ("void f() { for (;;) for (;;) { a(); } }", 1),
         ("void f() { for (;;) { a(); } for (;;) { b(); } }", 2),
         ("void f() { for (;;) { a(); } } void g() { if (x) { for (;;) { b(); } } }", 2),
+        ("float f(int x) { for (;;) {} } void program() { for (;;) { f(1); } }", 1),
+        ("void f() { for (;;) {} } void g() { f(); f(); } void program() { g(); for (;;) {} }", 2),
+        ("void f(void) __attribute__((cold)) { for (;;) {} } void program() { f(); }", 1),
+        (
+            "int a[] = {1}; static __attribute__((noinline)) void f(int (*x)(int)) { for (;;) {} }",
+            1,
+        ),
     ],
 )
 def test_kernels(text, count):
