@@ -25,6 +25,7 @@ from week05_06_memory.c_vector import render_vector_c
 from week05_06_memory.expand import accumulate
 from week05_06_memory.machine import Machine, detect
 from week05_06_memory.onehot import ONE_HOT
+from week05_06_memory.online import online
 from week05_06_memory.ops import INTERNAL, OPS
 from week05_06_memory.roots import ROOTS
 from week05_06_memory.scatter import scatter
@@ -75,6 +76,7 @@ ACCUMULATE = replace(week03.ACCUMULATE, run=on_kernels(accumulate), leaves=WIDER
 
 def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> Pipeline:
     """The passes for a machine; kernels named in `schedules` are arranged as these say."""
+    blocks = Pass("online", "loop", online(machine), LOOP, "compute long rows in blocks")
     about = "take kernels into their readers, row by row"
     strips = Pass("strips", "loop", hold_strips(machine), LOOP, about)
     about = "compute once what two nests have in common"
@@ -87,7 +89,7 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
         .replace_pass("fuse", fused)
         .insert(ABSORB, SCATTER, after="loops")
         .replace_pass("indices")
-        .insert(indices(RULES_OF_LOOPS, LOOP), strips, shared, BOUNDS, after="merge")
+        .insert(indices(RULES_OF_LOOPS, LOOP), blocks, strips, shared, BOUNDS, after="merge")
         .insert(TIDY, STAGES, schedule, UNROLL, after="plan")
         .replace_pass("accumulate", ACCUMULATE)
     )

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from week01_uops.calls import substitute
 from week01_uops.dtypes import int64
@@ -43,20 +44,32 @@ from week05_06_memory.machine import Machine
 from week05_06_memory.traffic import HIDDEN, Strip, byte_cost, bytes_of, has_stage
 
 
-class _Refusal(Exception):  # noqa: N818 - a decision, no error
+class Refusal(Exception):  # noqa: N818 - a decision, no error
     """Why a kernel stays by itself."""
 
+
+Price = Callable[["Join", UOp, Machine], None]
+"""Raises Refusal where holding strips of a place costs more than it saves."""
 
 Refused = dict[tuple[object, ...], tuple[str, UOp]]
 """Why two kernels stay apart, and the first of them, by what that depends on."""
 
 
-def hold_strips(machine: Machine) -> PassFunction:
-    """The pass that takes kernels into their readers, the last ones first, where that pays."""
+def hold_strips(
+    machine: Machine, price: Price | None = None, into: frozenset[UOp] | None = None
+) -> PassFunction:
+    """The pass that takes kernels into their readers, the last ones first, where that pays.
+
+    Args:
+        machine: what it has to pay on.
+        price: refuses what does not pay; `check_price` if it is not given.
+        into: take kernels only into those that write one of these places.
+    """
+    rules = _Rules(machine, price or check_price, into)
 
     def run(program: UOp, trace: Trace) -> UOp:
         refused: Refused = {}
-        while (found := _next(program, machine, refused)) is not None:
+        while (found := _next(program, rules, refused)) is not None:
             program = replace_calls(program, found)
             trace.fired["strips"] += 1
         for reason, producer in refused.values():
@@ -66,23 +79,33 @@ def hold_strips(machine: Machine) -> PassFunction:
     return run
 
 
-def _next(program: UOp, machine: Machine, refused: Refused) -> dict[UOp, UOp | None] | None:
+class _Rules(NamedTuple):
+    """Which kernels may become one."""
+
+    machine: Machine
+    price: Price
+    into: frozenset[UOp] | None
+
+
+def _next(program: UOp, rules: _Rules, refused: Refused) -> dict[UOp, UOp | None] | None:
     """The last two kernels that become one, and what takes their place."""
     kernels = kernels_of(program)
     users = Counter(storage_of(a) for n in top_nodes(program) if n.op is CALL for a in n.src[1:])
     users.update(storage_of(output) for output in program.src)
     writers = {place: k.call for k in kernels for place in k.written}
     for consumer in reversed(kernels):
+        if rules.into is not None and rules.into.isdisjoint(consumer.written):
+            continue
         for slot, place in enumerate(map(storage_of, consumer.call.src[1:])):
             producer = writers.get(place, consumer.call)
             if producer is not consumer.call and place.op is ALLOC and users[place] == 2:
-                joined = _try(producer, consumer.call, slot, machine, refused)
+                joined = _try(producer, consumer.call, slot, rules, refused)
                 if joined is not None:
                     return {consumer.call: joined, producer: None}
     return None
 
 
-def _try(first: UOp, second: UOp, slot: int, machine: Machine, refused: Refused) -> UOp | None:
+def _try(first: UOp, second: UOp, slot: int, rules: _Rules, refused: Refused) -> UOp | None:
     """The two as one CALL; None, with the reason noted, if they stay apart."""
     pair, bodies = (first, second), (first.src[0], second.src[0], slot)
     if pair in refused or bodies in refused:
@@ -91,20 +114,20 @@ def _try(first: UOp, second: UOp, slot: int, machine: Machine, refused: Refused)
     try:
         _check_order(first, second)
         key = bodies
-        return _joined(first, second, storage_of(second.src[1 + slot]), machine)
-    except _Refusal as refusal:
+        return _joined(first, second, storage_of(second.src[1 + slot]), rules)
+    except Refusal as refusal:
         refused[key] = str(refusal), first
         return None
 
 
-def _joined(first: UOp, second: UOp, place: UOp, machine: Machine) -> UOp:
+def _joined(first: UOp, second: UOp, place: UOp, rules: _Rules) -> UOp:
     """The second CALL with the first one in it, which fills `place`."""
     arguments = _arguments(first, second, place)
     slots = {storage: slot for slot, storage in enumerate((*arguments, place))}
     later = renumbered(second, slots)
     earlier = _fresh_ranges(renumbered(first, slots), later)
-    join = _Join.of(earlier, later, slots[place], place.shape)
-    _check_price(join, place, machine)
+    join = Join.of(earlier, later, slots[place], place.shape)
+    rules.price(join, place, rules.machine)
     body = join.body()
     done, _, _ = kernel_name(body).rpartition("_")
     stored = (second.arg.name or "") if second.arg else ""
@@ -115,13 +138,15 @@ def _joined(first: UOp, second: UOp, place: UOp, machine: Machine) -> UOp:
 def _check_order(first: UOp, second: UOp) -> None:
     """The first does one thing, and nothing happens before the second that has to wait for it."""
     if len(describe(first, 0).written) > 1:
-        raise _Refusal("it writes more than its reader reads")
+        raise Refusal("it writes more than its reader reads")
+    if any(n.op is ALLOC for n in toposort((first.src[0], second.src[0]))):
+        raise Refusal("one of the two is computed in blocks")
     deps = [d for a in second.src[1:] if a.op is AFTER for d in a.src[1:] if d is not first]
     if first in toposort(deps, lambda n: n.src[1:] if n.op is CALL else n.src):
-        raise _Refusal("a kernel stands between it and its reader")
+        raise Refusal("a kernel stands between it and its reader")
     read = {storage_of(a) for a in first.src[1:]}
     if read & describe(second, 0).written:
-        raise _Refusal("its reader writes what it reads")
+        raise Refusal("its reader writes what it reads")
 
 
 def _arguments(first: UOp, second: UOp, place: UOp) -> dict[UOp, UOp]:
@@ -152,7 +177,7 @@ def _fresh_ranges(body: UOp, other: UOp) -> UOp:
 
 
 @dataclass(frozen=True)
-class _Join:
+class Join:
     """A body that stores each element of a temporary, and one that loads them.
 
     Attributes:
@@ -172,7 +197,7 @@ class _Join:
     loops: tuple[UOp, ...]
 
     @classmethod
-    def of(cls, earlier: UOp, later: UOp, slot: int, shape: tuple[int, ...]) -> _Join:
+    def of(cls, earlier: UOp, later: UOp, slot: int, shape: tuple[int, ...]) -> Join:
         """The two bodies; says why they cannot be one."""
         axes = _axes(earlier)
         loads = _loads(later, slot)
@@ -180,12 +205,12 @@ class _Join:
         apart = _apart(shared, shape)
         loops = tuple([r for r in later.src[1:] if r in apart])
         if not loops:
-            raise _Refusal("no loop is shared: its reader wants all of it at once")
+            raise Refusal("no loop is shared: its reader wants all of it at once")
         if later.src[1 : 1 + len(loops)] != loops and not is_order_free(later):
-            raise _Refusal("the loops of its reader have to stay in order")
+            raise Refusal("the loops of its reader have to stay in order")
         join = cls(later, loads, earlier.src[0].src[1], axes, shared, loops)
         if any(len(open_ranges(load.src[0].src[1 + a])) > 1 for load in loads for a in join.rest):
-            raise _Refusal("its reader wants overlapping windows of it")
+            raise Refusal("its reader wants overlapping windows of it")
         return join
 
     @property
@@ -226,15 +251,15 @@ def _axes(body: UOp) -> tuple[UOp | None, ...]:
     store, *ranges = body.src
     place = store.src[0] if store.op is STORE and len(store.src) == 2 else store
     if place.op is not INDEX or place.src[0].op is not PARAM:
-        raise _Refusal("it is more than one store without a condition")
+        raise Refusal("it is more than one store without a condition")
     axes: list[UOp | None] = []
     for item, size in zip(place.src[1:], place.src[0].shape, strict=True):
         whole = item.op is RANGE and item in ranges and item.arg.size == size and not item.src
         if not whole and (item.op is not CONST or size != 1):
-            raise _Refusal("it does not store each element in an iteration of its own")
+            raise Refusal("it does not store each element in an iteration of its own")
         axes.append(item if whole else None)
     if sorted(r.arg.id for r in axes if r is not None) != sorted(r.arg.id for r in ranges):
-        raise _Refusal("it does not store each element once")
+        raise Refusal("it does not store each element once")
     return tuple(axes)
 
 
@@ -245,7 +270,7 @@ def _loads(body: UOp, slot: int) -> tuple[UOp, ...]:
     places = {n for n in order if n.op is INDEX and n.src[0] is place}
     users = [n for n in order if place in n.src or not places.isdisjoint(n.src)]
     if any(n not in places and (n.op is not LOAD or n.src[0] not in places) for n in users):
-        raise _Refusal("its reader wants it as a whole")
+        raise Refusal("its reader wants it as a whole")
     return tuple([n for n in users if n.op is LOAD])
 
 
@@ -302,7 +327,7 @@ def is_order_free(body: UOp) -> bool:
     )
 
 
-def _check_price(join: _Join, place: UOp, machine: Machine) -> None:
+def check_price(join: Join, place: UOp, machine: Machine) -> None:
     """Holding strips saves more than reading again what does not belong to them costs."""
     row = next((r for r in reversed(join.loops) if r.arg.size > 1), join.loops[-1])
     strip = Strip(row, frozenset(join.loops) - {row})
@@ -310,11 +335,11 @@ def _check_price(join: _Join, place: UOp, machine: Machine) -> None:
     held, size = strip.held(*parts), bytes_of(place)
     saved = 2 * size * (byte_cost(machine, size) - byte_cost(machine, held))
     if saved <= 0:
-        raise _Refusal(f"a strip of {held:.3g} bytes is no nearer than all {size:.3g}")
+        raise Refusal(f"a strip of {held:.3g} bytes is no nearer than all {size:.3g}")
     again = sum(strip.read_again(p) for p in (join.later, join.moved()) if not has_stage(p))
     extra = strip.strips * again * byte_cost(machine, strip.read_again(*parts) + held) / HIDDEN
     if extra >= saved:
-        raise _Refusal(
+        raise Refusal(
             f"reading {again:.3g} bytes again for each of {strip.strips} strips costs more than "
             f"writing and reading {size:.3g} once"
         )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from week01_uops.node import UOp
-from week02_render.ops import open_ranges
+from week02_render.ops import END, open_ranges
+from week05_06_memory.dependence import carried
 from week05_06_memory.machine import Machine
 from week05_06_memory.model import Estimate, Tile, estimate
 from week05_06_memory.ops import kind_of
@@ -64,11 +65,13 @@ def candidates(nest: Nest, machine: Machine) -> Iterator[Tile]:
 
 
 def tileable(nest: Nest) -> frozenset[UOp]:
-    """The loops that may be tiled: of kind loop, unbounded or with whole tiles.
+    """The loops that may be tiled: of kind loop, their iterations in any order.
 
     Where a row is computed in an outer loop, that loop is tiled only for the sake of a joint sum.
     """
     loops = {r for r in (*nest.results, *nest.summed) if kind_of(r) == "loop"}
+    if nest.root.op is END:
+        loops -= carried(nest.root)
     if nest.rows and not nest.sums:
         of_rows = {r for row in nest.rows for r in open_ranges(row)}
         if loops - of_rows:

@@ -30,6 +30,11 @@ def widen(body: UOp, name: int) -> UOp:
     inside = filled_in(body, item)
     if not inside:
         raise ScheduleError(f"expected a temporary that is filled in the loop of range {name}")
+    if kept := [s for s in inside if _outlives(body, s, item)]:
+        raise ScheduleError(
+            f"expected temporaries of one iteration of range {name}, "
+            f"but one of shape {list(kept[0].shape)} is carried from one to the next"
+        )
     changed = lasting(body)
     from_changed = any(reads(fill, changed) for _, fill in _fills(body, item))
     if from_changed or not changed.isdisjoint(inside):
@@ -59,6 +64,13 @@ def copied(value: UOp, ranges: Mapping[UOp, UOp], slots: Iterator[int]) -> UOp:
     filled = dict.fromkeys(storage for item in ranges for storage in filled_in(value, item))
     own = {a: make(ALLOC, (), replace(a.arg, slot=next(slots))) for a in filled}
     return substitute(value, {**ranges, **own})
+
+
+def _outlives(body: UOp, storage: UOp, item: UOp) -> bool:
+    """Whether some access to a temporary stands outside of the loop that fills it."""
+    accesses = [n for n in toposort((body,)) if n.op in (LOAD, STORE)]
+    own = [n.src[0] for n in accesses if storage_of(n.src[0]) is storage]
+    return any(item not in open_ranges(place) for place in own)
 
 
 class _Widening:

@@ -1,0 +1,171 @@
+"""Rows that are longer than a cache are computed in blocks, with running sums.
+
+A softmax, and what weights by it, reads a row of scores several times. While a strip of rows fits
+in half of the second cache, the whole rows are held (`strips`). Where it does not, the kernels that
+compute the rows and those that sum over them become one kernel all the same, which holds a block of
+them at a time (`running`):
+
+    STAGE(x(i, j), j) for all j, m(i) = max, Σ exp2(x − m)·v
+      →   for blocks J of a strip of rows I:  x(I, J);  m(I), and the sums, brought up to date
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from week01_uops.node import UOp
+from week01_uops.ops import CALL, MAX
+from week01_uops.passes import PassFunction, top_nodes
+from week01_uops.rewrite import Trace
+from week02_render.ops import END, RANGE
+from week03_loops.ops import REDUCE
+from week04_fusion.merge import describe, replace_calls
+from week05_06_memory.machine import Machine
+from week05_06_memory.nests import fresh_numbers
+from week05_06_memory.running import Blocks, NoBlocks, Running, find_running
+from week05_06_memory.split import split
+from week05_06_memory.strips import Join, Refusal, hold_strips, is_order_free
+from week05_06_memory.traffic import HIDDEN, ROWS, Strip, byte_cost, bytes_of, has_stage
+
+
+def online(machine: Machine) -> PassFunction:
+    """The pass that computes long rows in blocks."""
+
+    def run(program: UOp, trace: Trace) -> UOp:
+        if not any(_is_candidate(call.src[0], machine) for call in _calls(program)):
+            return program
+        tried = hold_strips(machine, _check_price)(program, Trace())
+        places = frozenset().union(*[_written(c) for c, _ in _blocked(tried, machine, trace)])
+        if not places:
+            return program
+        joined = hold_strips(machine, _check_price, places)(program, Trace())
+        for call, body in _blocked(joined, machine, Trace()):
+            if not places.isdisjoint(_written(call)):
+                joined = replace_calls(joined, {call: call.with_src((body, *call.src[1:]))})
+                trace.fired["online"] += 1
+        return joined
+
+    return run
+
+
+def _calls(program: UOp) -> list[UOp]:
+    return [n for n in top_nodes(program) if n.op is CALL]
+
+
+def _written(call: UOp) -> frozenset[UOp]:
+    return describe(call, 0).written
+
+
+def _is_candidate(body: UOp, machine: Machine) -> bool:
+    """Whether a body takes the maximum of rows that may be too long."""
+    rows = [n for n in body.toposort() if n.op is REDUCE and n.arg.op is MAX]
+    return any(_is_long(n, machine) for n in rows)
+
+
+def _is_long(node: UOp, machine: Machine) -> bool:
+    """Whether two strips of rows over some RANGE of a node are more than half of a cache."""
+    longest = max([r.arg.size for r in node.toposort() if r.op is RANGE], default=0)
+    return 2 * ROWS * longest * node.dtype.bits // 8 > machine.l2 // 2
+
+
+def _blocked(program: UOp, machine: Machine, trace: Trace) -> Iterator[tuple[UOp, UOp]]:
+    """The kernels that are better computed in blocks, with their new bodies."""
+    for call in _calls(program):
+        if _is_candidate(call.src[0], machine):
+            try:
+                yield call, in_blocks(call.src[0], machine)
+            except NoBlocks as reason:
+                trace.decline("online", str(reason), call)
+
+
+def in_blocks(body: UOp, machine: Machine) -> UOp:
+    """The body with its rows in blocks.
+
+    Raises:
+        NoBlocks: it has no such form, or does better without.
+    """
+    body = _rows_first(body, find_running(body))
+    running = find_running(body)
+    shape = Shape.of(body, running, machine)
+    strip: UOp | None = None
+    if shape.row is not None and shape.rows > 1:
+        strip = shape.row
+        if shape.rows < strip.arg.size:
+            numbers = fresh_numbers(body)
+            into = next(numbers), next(numbers)
+            body = split(body, strip.arg.id, shape.rows, into)
+            strip = next(n for n in body.toposort() if n.op is RANGE and n.arg.id == into[1])
+            running = find_running(body)
+    return Blocks(body, running, strip, shape.size).run()
+
+
+def _rows_first(body: UOp, running: Running) -> UOp:
+    """The body with the loops of the maximum before all others."""
+    if body.op is not END:
+        if running.loops:
+            raise NoBlocks("its rows are computed in loops of their own")
+        return body
+    effect, *ranges = body.src
+    if not running.loops <= set(ranges) or any(r.src for r in running.loops):
+        raise NoBlocks("its rows are computed in loops of their own")
+    order = [r for r in ranges if r in running.loops]
+    order += [r for r in ranges if r not in running.loops]
+    if order != ranges and not is_order_free(body):
+        raise NoBlocks("the loops have to stay in order")
+    return body.with_src((effect, *order))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of a block: iterations of a row's loop (`rows`), and elements of a row (`size`)."""
+
+    row: UOp | None
+    rows: int
+    size: int
+
+    @staticmethod
+    def of(body: UOp, running: Running, machine: Machine) -> Shape:
+        """A block that fits the first cache; NoBlocks if whole rows do well enough."""
+        loops = [r for r in body.src[1:] if r in running.loops]
+        row = next((r for r in reversed(loops) if r.arg.size > 1), None)
+        each, length = running.x.dtype.bits // 8, running.counter.arg.size
+        parts = [running.x, *(f for t in running.totals for f in t.rest)]
+        held, again = float(length * each), 0.0
+        if row is not None:
+            strip = Strip(row, frozenset(loops) - {row})
+            held = max(held, strip.held(body))
+            again = strip.read_again(*parts)
+        if held <= machine.l2 // 2:
+            raise NoBlocks(f"{held:.3g} bytes of rows fit in half of the second cache")
+        elements = max(1, machine.l1 // 2 // each)
+        size = machine.vector_bytes // each
+        if row is None or not again:
+            return Shape(row, 1, min(_power(elements), length))
+        while (2 * size) ** 2 <= elements:
+            size *= 2
+        rows = 3
+        while 2 * rows * size <= elements:
+            rows *= 2
+        rows = min(rows, row.arg.size)
+        return Shape(row, rows, min(max(size, _power(elements // rows)), length))
+
+
+def _power(size: int) -> int:
+    """The largest power of two that is not larger."""
+    return 1 << max(size, 1).bit_length() - 1
+
+
+def _check_price(join: Join, place: UOp, machine: Machine) -> None:
+    """Rows too long to be held are computed where they are read."""
+    held = join.held()
+    if not _is_long(held, machine):
+        raise Refusal("its rows are short")
+    row = next((r for r in reversed(join.loops) if r.arg.size > 1), join.loops[-1])
+    strip = Strip(row, frozenset(join.loops) - {row})
+    size = bytes_of(place)
+    saved = 2 * size * byte_cost(machine, size)
+    again = sum(strip.read_again(p) for p in (join.later, join.moved()) if not has_stage(p))
+    extra = strip.strips * again * byte_cost(machine, again) / HIDDEN
+    if extra >= saved:
+        raise Refusal(f"reading {again:.3g} bytes again costs more than {size:.3g} once")
