@@ -7,7 +7,7 @@ it, as the words behind the fence say; a line `…` in it stands for any lines l
     uops loop, kernel     the listing of `uopc compile --ir`
     c, c unit             the kernels of the C text, or all of it
     text vv               what `uopc compile -vv` prints
-    text nest             the tile level as loop nests
+    text nest             the tile level as loop nests; nest loop, the loop level; nest kernel, one
     text explain          what `uopc explain` prints, from the roles to the tiles
     text refusal          why the schedule is refused
     text eval             what `uopc eval` prints (no inputs)
@@ -155,7 +155,7 @@ def listed(block: Block) -> list[str]:
 
 
 def nested(block: Block) -> list[str]:
-    lines = program_lines(lowered(block, "tile"))
+    lines = program_lines(lowered(block, "loop" if "loop" in block.words else "tile"))
     return lines[: lines.index("")] if "kernel" in block.words else lines
 
 
