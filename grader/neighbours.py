@@ -14,19 +14,21 @@ computation", 1993) with bounds in place of roundings.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from grader.draws import Array
 from grader.weeks import MEANING
-from week01_uops import ops
+from week01_uops import numerics, ops
 from week01_uops.dtypes import DType
 from week01_uops.evaluate import Meaning
 from week01_uops.node import Op, UOp
 from week01_uops.numerics import is_float, round_to, wide
-from week03_loops.ops import MOVEMENT, REDUCE
+from week02_render.evaluate import repeated
+from week03_loops.evaluate import combine, narrow
+from week03_loops.ops import MOVEMENT, REDUCE, identity
 
 COUNT = 6
 MARGIN = 8.0
@@ -57,10 +59,10 @@ def neighbour(program: UOp, number: int) -> Mapping[Op, Meaning]:
         ops.NEG: moves.exact,
         ops.MAX: moves.exact,
         ops.CAST: moves.cast,
-        REDUCE: moves.reduce,
         **dict.fromkeys(_CHOICES, moves.function),
     }
-    return {**MEANING, **{op: _moved(MEANING[op], row) for op, row in rows.items()}}
+    moved = {op: _moved(MEANING[op], row) for op, row in rows.items()}
+    return {**MEANING, **moved, REDUCE: moves.reduce}
 
 
 def _moved(meaning: Meaning, row: Callable[[Scope, UOp, Array], Array]) -> Meaning:
@@ -143,18 +145,17 @@ class _Moves:
             moved = np.where(np.abs(wide(moved)) < normal, np.zeros_like(moved), moved)
         return self.exact_zero(moved)
 
-    def reduce(self, scope: Scope, node: UOp, found: Array) -> Array:
-        if node.arg.op is ops.MAX or not node.dtype.is_float:
-            return self.exact_zero(found)
-        if len(node.src) > 1:
-            terms = math.prod(counter.arg.size for counter in node.src[1:])
-            return self.by(node.dtype, found, self.ulps(node.dtype, found, terms))
-        x = wide(scope.value(node.src[0]))
-        axes = tuple(range(scope.lanes, scope.lanes + node.arg.axes))
+    def reduce(self, scope: Scope, node: UOp) -> Array:
+        op, dtype = node.arg.op, node.dtype
+        if op is ops.MAX or not dtype.is_float:
+            return self.exact_zero(MEANING[REDUCE](scope, node))
+        x, axes = _terms(scope, node)
+        found = narrow(dtype, combine(op, dtype, x, axes))
         terms = math.prod(x.shape[axis] for axis in axes)
-        if node.arg.op is ops.MUL:
-            return self._product(node.dtype, found, x, axes, terms)
-        return self._sum(node.dtype, found, np.where(np.isfinite(x), x, 0.0), axes, terms)
+        x = wide(x)
+        if op is ops.MUL:
+            return self._product(dtype, found, x, axes, terms)
+        return self._sum(dtype, found, np.where(np.isfinite(x), x, 0.0), axes, terms)
 
     def _sum(
         self, dtype: DType, found: Array, x: Array, axes: tuple[int, ...], terms: int
@@ -190,6 +191,26 @@ class _Moves:
         kind = moved.dtype.type
         flipped = np.where(np.isnan(moved), kind(np.inf), kind(np.nan))
         return np.asarray(np.where(where, flipped, moved))
+
+
+def _terms(scope: Scope, node: UOp) -> tuple[Array, tuple[int, ...]]:
+    """All that a REDUCE combines, and the axes over which it does."""
+    first: int = scope.lanes
+    if len(node.src) == 1:
+        return scope.value(node.src[0]), tuple(range(first, first + node.arg.axes))
+    start = numerics.constant(identity(node.arg.op, node.dtype), node.dtype)
+    lanes, shape = scope.active.shape, node.shape
+
+    def collect(scopes: Iterator[Scope]) -> list[Array]:
+        parts = [np.full((*lanes, 0, *shape), start)]
+        for inner in scopes:
+            active = inner.active.reshape((*inner.active.shape, *(1,) * len(shape)))
+            x = np.where(active, inner.value(node.src[0]), start)
+            count = math.prod(inner.active.shape[first:])
+            parts.append(x.reshape((*lanes, count, *shape)))
+        return parts
+
+    return np.concatenate(repeated(scope, node, collect), axis=first), (first,)
 
 
 def fused_products(program: UOp) -> frozenset[UOp]:

@@ -148,9 +148,9 @@ def rejects(
 def rejects_all(case: Case, text: bytes, errors: Sequence[tuple[str, int]]) -> None:
     """A wrong program is refused with just these diagnostics, by code and line.
 
-    What is wrong only in this week is asked for with `--week`.
+    What may be wrong only in this week, ops and keys of later ones, is asked for with `--week`.
     """
-    later = any(code == "E302" for code, _ in errors)
+    later = any(code in ("E302", "E308") for code, _ in errors)
     verb = [*SIMPLIFY, "--week", str(case.week)] if later else SIMPLIFY
     found = _diagnostics(case, text, _listed(errors), verb)
     if set(map(_known, found)) != set(map(_known, errors)):

@@ -148,7 +148,7 @@ class InProcess:
     def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
         """Read, call, write; what is raised beside ProgramErrors is our own fault."""
         try:
-            return Answer(Verdict.OK, self._call(verb, read(text, self.week)), "")
+            return Answer(Verdict.OK, self._call(verb, read(text, self._week(verb))), "")
         except ReadErrors as errors:
             return Answer(Verdict.REFUSED, "", str(errors))
         except ProgramError as error:
@@ -158,6 +158,9 @@ class InProcess:
         except Exception as error:  # a fault of the reference must not end the run
             why = f"{type(error).__name__}: {error}"
             return Answer(Verdict.GRADER, "", traceback.format_exc(), why)
+
+    def _week(self, verb: Sequence[str]) -> int:
+        return int(verb[verb.index("--week") + 1]) if "--week" in verb else self.week
 
     def _call(self, verb: Sequence[str], program: UOp) -> str:
         if verb[0] == "simplify":
@@ -169,7 +172,8 @@ class InProcess:
 
     def command(self, verb: Sequence[str]) -> str:
         """The same through the course's own command."""
-        return shlex.join(["uopc", *verb, "--week", str(self.week)])
+        week = [] if "--week" in verb else ["--week", str(self.week)]
+        return shlex.join(["uopc", *verb, *week])
 
 
 def reference(week: Week, by: Week | None = None, *, checked: bool = False) -> InProcess:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from week01_uops.dtypes import int64, void
@@ -67,11 +67,13 @@ class Lowering:
         rows: how each op finds an element.
         effects: lowered effects, for the AFTERs that wait for them.
         numbers: numbers for new RANGEs.
+        own: the numbers of the RANGEs that the kernel had before.
         pool: RANGEs of reductions by level and size.
     """
 
     rows: Mapping[Op, Row]
     numbers: itertools.count[int] = field(default_factory=itertools.count)
+    own: dict[UOp, int] = field(default_factory=dict)
     effects: dict[UOp, UOp] = field(default_factory=dict)
     pool: dict[tuple[int, int], list[UOp]] = field(default_factory=dict)
     found: dict[Element, UOp] = field(default_factory=dict)
@@ -111,6 +113,13 @@ class Lowering:
     def ranges(self, shape: Shape) -> Indices:
         """New loops over a shape; an axis of size 1 needs none."""
         return tuple([self._new_range(size) for size in shape])
+
+    def number_of(self, item: UOp) -> int:
+        """The number of a RANGE of the kernel, a new one if another RANGE has it."""
+        if item not in self.own:
+            taken = item.arg.id in self.own.values()
+            self.own[item] = next(self.numbers) if taken else item.arg.id
+        return self.own[item]
 
     def _new_range(self, size: int) -> UOp:
         return loop(next(self.numbers), size) if size != 1 else const(0, int64)
@@ -210,7 +219,7 @@ def _range(state: Lowering, e: Element) -> Generator[Element, UOp, UOp]:
     bounds = []
     for bound in e.node.src:
         bounds.append((yield Element(bound, ())))
-    return e.node.with_src(tuple(bounds))
+    return make(RANGE, tuple(bounds), replace(e.node.arg, id=state.number_of(e.node)))
 
 
 def _storage(state: Lowering, e: Element) -> Generator[Element, UOp, UOp]:

@@ -124,3 +124,37 @@ return s
     assert np.isnan(expected(read(text, 1), inputs).allowed[0]).all()
     twice = text.replace("return s", "return s p")
     assert not np.isnan(expected(read(twice, 1), inputs).allowed[0]).any()
+
+
+OVER_RANGES = """uops 1
+x = PARAM : {{"slot": 0, "dtype": "float32", "shape": [{rows}, 4]}}
+i = RANGE : {{"id": 0, "size": {rows}}}
+r = RANGE : {{"id": 1, "size": 4}}
+p = INDEX x i r
+v = LOAD p
+s = REDUCE v r : {{"op": "{op}", "axes": 0}}
+t = STAGE s i
+return t
+"""
+
+
+def over_ranges(op, *rows):
+    x = np.array(rows, np.float32).reshape(-1, 4)
+    return expected(read(OVER_RANGES.format(op=op, rows=len(x)), 4), {0: x})
+
+
+def test_sums_over_ranges_may_be_grouped_in_any_way():
+    """1 + 2²⁴ − 2²⁴ + 0.5 is anything from 0 to 2; 1 + 2 + 3 + 4 is 10."""
+    found = over_ranges("ADD", [1, 2.0**24, -(2.0**24), 0.5], [1, 2, 3, 4])
+    assert found.allowed[0][0] >= 1.5
+    assert found.allowed[0][1] < 1e-4
+
+
+def test_products_over_ranges_may_leave_the_range_on_the_way():
+    found = over_ranges("MUL", [1e30, 1e30, 1e-30, 1e-30], [1, 2, 3, 4])
+    assert np.isnan(found.allowed[0][0])
+    assert found.allowed[0][1] < 1e-3
+
+
+def test_sums_over_ranges_of_nothing():
+    assert over_ranges("ADD").values[0].shape == (0,)
