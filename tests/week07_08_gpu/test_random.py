@@ -61,13 +61,13 @@ def compare(case: Case, inputs) -> None:
         assert same(first, run_serially(text, case.program, inputs)), text
 
 
-@settings(max_examples=40, derandomize=True, **COMMON)
+@settings(max_examples=30, derandomize=True, **COMMON)
 @given(cases())
 def test_threads_change_nothing(case):
     check(case)
 
 
-@settings(max_examples=20, derandomize=True, **COMMON)
+@settings(max_examples=15, derandomize=True, **COMMON)
 @given(workloads())
 def test_threads_change_nothing_of_workloads(case):
     check(case, plain_inputs)
@@ -105,7 +105,7 @@ def divided(steps: Schedule, body: UOp, draw: Callable) -> Schedule:
     return steps
 
 
-@settings(max_examples=40, derandomize=True, **COMMON)
+@settings(max_examples=25, derandomize=True, **COMMON)
 @given(st.data())
 def test_random_schedules_on_threads(data):
     check_schedules(data)

@@ -1,5 +1,6 @@
 """Compiled programs run with several numbers of threads, in a process of their own."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -61,6 +62,7 @@ def run_with(
     """The outputs of a program for each number of threads."""
 
     def run() -> list[Arrays]:
+        os.environ["OMP_WAIT_POLICY"] = "passive"  # there may be fewer cores than threads
         openmp = ffi.dlopen("libgomp.so.1")
         found = []
         for count in counts:
