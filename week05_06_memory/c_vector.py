@@ -14,7 +14,7 @@ from week01_uops.ops import EXP2, LOG2
 from week02_render.c_kernel import Tables
 from week02_render.c_prelude import PRELUDE
 from week02_render.c_text import C_TEXT, Terms, TextRule, call, rounded
-from week02_render.c_types import Term
+from week02_render.c_types import SUM, Term, at
 from week02_render.render import render_c
 from week05_06_memory.c_vector_access import VECTOR_STATEMENTS
 from week05_06_memory.c_vector_kernel import VectorKernel
@@ -34,9 +34,10 @@ def of_float32(name: str) -> TextRule:
 
 
 def square_root(node: UOp, terms: Terms) -> Term:
-    """The machine's square root; of a half in float."""
+    """The machine's square root, of −0 too 0; of a half in float."""
     suffix = "" if node.dtype is float64 else "f"
-    return rounded(node.dtype, call(f"__builtin_sqrt{suffix}", *terms))
+    x = Term(f"{at(SUM, terms[0])} + 0.0{suffix}", SUM)
+    return rounded(node.dtype, call(f"__builtin_sqrt{suffix}", x))
 
 
 SCALAR_TEXT: Mapping[Op, TextRule] = {

@@ -94,7 +94,7 @@ inline T max_T(T x, T y) {
 """,
     "sqrt_T": """\
 inline T sqrt_T(T x) {
-    for (int k = 0; k < COUNT; k++) x[k] = SQRT(x[k]);
+    for (int k = 0; k < COUNT; k++) x[k] = SQRT(x[k] + 0);
     return x;
 }
 """,

@@ -16,8 +16,8 @@ from week05_06_memory import ops
 
 
 def _square_root(scope: LoopScope, node: UOp) -> Array:
-    """√x, rounded once: float64 is wide enough for every narrower dtype."""
-    root = np.sqrt(scope.value(node.src[0]).astype(np.float64))
+    """√x, rounded once: float64 is wide enough for every narrower dtype. Of −0 it is 0."""
+    root = np.sqrt(scope.value(node.src[0]).astype(np.float64) + 0.0)
     return numerics.round_to(root, node.dtype)
 
 

@@ -1,8 +1,9 @@
 """What weeks 5 and 6 add to the ops: nothing that a file may hold, and three internal ops.
 
 STREAM marks a place that is written past the caches: `STORE(STREAM(p), v)`. SQRT is √x, rounded
-once, which machines compute faster than 2^(½·log₂ x). TILE is the first iteration of a tile, of
-which the last one overlaps the one before it: TILE(r) = min(r·by, size − by).
+once and of −0 equal to 0, which machines compute faster than 2^(½·log₂ x). TILE is the first
+iteration of a tile, of which the last one overlaps the one before it:
+TILE(r) = min(r·by, size − by).
 """
 
 from __future__ import annotations

@@ -48,3 +48,13 @@ def test_the_compiler_uses_them():
     values = np.linspace(0, 9, 37, dtype=np.float32)
     (got,) = load(artifact, whole).run([values])
     np.testing.assert_array_equal(got, np.sqrt(values))
+
+
+@pytest.mark.parametrize("size", [1, 3, 37])
+def test_compiled_roots_of_special_values(size):
+    x = param(0, float32, (size,))
+    whole = program(EXP2(MUL(LOG2(x), -0.5)))
+    loaded = load(REFERENCE.compile(whole, "c"), whole)
+    for value, root in ((-0.0, np.inf), (0.0, np.inf), (np.inf, 0), (-1.0, np.nan), (4.0, 0.5)):
+        (got,) = loaded.run([np.full(size, value, np.float32)])
+        np.testing.assert_array_equal(got, np.full(size, root, np.float32))
