@@ -46,6 +46,7 @@ def test_constants_differ_by_their_bits():
 
 
 def test_dead_nodes_are_forgotten():
+    gc.collect()
     before = len(UOp._table)
     node = ADD(MUL(f, 17.5), 18.5)
     assert len(UOp._table) == before + 4
