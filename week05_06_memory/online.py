@@ -18,12 +18,12 @@ from week01_uops.node import UOp
 from week01_uops.ops import CALL, MAX
 from week01_uops.passes import PassFunction, top_nodes
 from week01_uops.rewrite import Trace
-from week02_render.ops import END, RANGE
+from week02_render.ops import END
 from week03_loops.ops import REDUCE
 from week04_fusion.merge import describe, replace_calls
 from week05_06_memory.machine import Machine
-from week05_06_memory.nests import fresh_numbers
-from week05_06_memory.running import Blocks, NoBlocks, Running, find_running
+from week05_06_memory.nests import find_range, fresh_numbers
+from week05_06_memory.running import Blocks, NoBlocks, find_running
 from week05_06_memory.split import split
 from week05_06_memory.strips import Join, Refusal, hold_strips, is_order_free
 from week05_06_memory.traffic import HIDDEN, ROWS, Strip, byte_cost, bytes_of, has_stage
@@ -64,8 +64,9 @@ def _is_candidate(body: UOp, machine: Machine) -> bool:
 
 
 def _is_long(node: UOp, machine: Machine) -> bool:
-    """Whether two strips of rows over some RANGE of a node are more than half of a cache."""
-    longest = max([r.arg.size for r in node.toposort() if r.op is RANGE], default=0)
+    """Whether two strips of rows over a loop of a node are more than half of a cache."""
+    closed = [r.arg.size for n in node.toposort() if n.op.closes for r in n.src[1:]]
+    longest = max(closed, default=0)
     return 2 * ROWS * longest * node.dtype.bits // 8 > machine.l2 // 2
 
 
@@ -74,77 +75,75 @@ def _blocked(program: UOp, machine: Machine, trace: Trace) -> Iterator[tuple[UOp
     for call in _calls(program):
         if _is_candidate(call.src[0], machine):
             try:
-                yield call, in_blocks(call.src[0], machine)
+                body = rows_first(call.src[0])
+                yield call, in_blocks(body, Shape.of(body, machine))
             except NoBlocks as reason:
                 trace.decline("online", str(reason), call)
 
 
-def in_blocks(body: UOp, machine: Machine) -> UOp:
-    """The body with its rows in blocks.
+def in_blocks(body: UOp, shape: Shape) -> UOp:
+    """The body, its loops in the order of `rows_first`, with its rows in blocks.
 
     Raises:
-        NoBlocks: it has no such form, or does better without.
+        NoBlocks: whole rows are needed all the same.
     """
-    body = _rows_first(body, find_running(body))
+    strip = shape.row if shape.rows > 1 else None
+    if strip is not None and shape.rows < strip.arg.size:
+        numbers = fresh_numbers(body)
+        into = next(numbers), next(numbers)
+        body = split(body, strip.arg.id, shape.rows, into)
+        strip = find_range(body, into[1])
+    found = Blocks(body, find_running(body), strip, shape.size).run()
+    if has_stage(found):
+        raise NoBlocks("something else needs whole rows")
+    return found
+
+
+def rows_first(body: UOp) -> UOp:
+    """The body with the loops of its maximum before all others.
+
+    Raises:
+        NoBlocks: it has no form in blocks.
+    """
     running = find_running(body)
-    shape = Shape.of(body, running, machine)
-    strip: UOp | None = None
-    if shape.row is not None and shape.rows > 1:
-        strip = shape.row
-        if shape.rows < strip.arg.size:
-            numbers = fresh_numbers(body)
-            into = next(numbers), next(numbers)
-            body = split(body, strip.arg.id, shape.rows, into)
-            strip = next(n for n in body.toposort() if n.op is RANGE and n.arg.id == into[1])
-            running = find_running(body)
-    return Blocks(body, running, strip, shape.size).run()
-
-
-def _rows_first(body: UOp, running: Running) -> UOp:
-    """The body with the loops of the maximum before all others."""
-    if body.op is not END:
-        if running.loops:
-            raise NoBlocks("its rows are computed in loops of their own")
-        return body
-    effect, *ranges = body.src
-    if not running.loops <= set(ranges) or any(r.src for r in running.loops):
-        raise NoBlocks("its rows are computed in loops of their own")
-    order = [r for r in ranges if r in running.loops]
-    order += [r for r in ranges if r not in running.loops]
+    ranges = body.src[1:] if body.op is END else ()
+    order = tuple(sorted(ranges, key=lambda r: r not in running.loops))
     if order != ranges and not is_order_free(body):
-        raise NoBlocks("the loops have to stay in order")
-    return body.with_src((effect, *order))
+        raise NoBlocks("its loops have to stay in order")
+    return body.with_src((body.src[0], *order)) if ranges else body
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a block: iterations of a row's loop (`rows`), and elements of a row (`size`)."""
+    """A block: so many iterations of a loop over rows, and so many elements of each row."""
 
     row: UOp | None
     rows: int
     size: int
 
     @staticmethod
-    def of(body: UOp, running: Running, machine: Machine) -> Shape:
-        """A block that fits the first cache; NoBlocks if whole rows do well enough."""
+    def of(body: UOp, machine: Machine) -> Shape:
+        """A block that fits the first cache; NoBlocks if whole rows do well enough.
+
+        Rows that read the same are as many as a block is long, or more, and divisible by what
+        tiles of them may be.
+        """
+        running = find_running(body)
         loops = [r for r in body.src[1:] if r in running.loops]
-        row = next((r for r in reversed(loops) if r.arg.size > 1), None)
+        row = next((r for r in reversed(loops) if r.arg.size > 1 and not r.src), None)
         each, length = running.x.dtype.bits // 8, running.counter.arg.size
-        parts = [running.x, *(f for t in running.totals for f in t.rest)]
         held, again = float(length * each), 0.0
         if row is not None:
             strip = Strip(row, frozenset(loops) - {row})
             held = max(held, strip.held(body))
-            again = strip.read_again(*parts)
+            again = strip.read_again(running.x, *(f for t in running.totals for f in t.rest))
         if held <= machine.l2 // 2:
             raise NoBlocks(f"{held:.3g} bytes of rows fit in half of the second cache")
-        elements = max(1, machine.l1 // 2 // each)
-        size = machine.vector_bytes // each
+        elements, size, rows = max(1, machine.l1 // each), machine.vector_bytes // each, 3
         if row is None or not again:
             return Shape(row, 1, min(_power(elements), length))
         while (2 * size) ** 2 <= elements:
             size *= 2
-        rows = 3
         while 2 * rows * size <= elements:
             rows *= 2
         rows = min(rows, row.arg.size)

@@ -67,6 +67,12 @@ class Total:
     rest: tuple[UOp, ...]
     outer: tuple[UOp, ...]
 
+    @property
+    def dtype(self) -> DType:
+        """What it is summed up in."""
+        dtypes = [accumulator_dtype(n.dtype) for n in (self.node, self.weight)]
+        return max(dtypes, key=lambda dtype: dtype.bits)
+
 
 @dataclass(frozen=True)
 class Running:
@@ -141,7 +147,7 @@ def _total(node: UOp, term: UOp, top: UOp, x: UOp, known: Iterable[Total]) -> To
     weights: list[UOp] = []
     rest: list[UOp] = []
     outer: list[UOp] = []
-    for factor in _factors(term):
+    for factor in _factors(term, top):
         if factor.op is EXP2 and _subtracts(factor.src[0], x, top):
             weights.append(factor)
         elif top not in factor.toposort():
@@ -153,19 +159,33 @@ def _total(node: UOp, term: UOp, top: UOp, x: UOp, known: Iterable[Total]) -> To
     return Total(node, weights[0], tuple(rest), tuple(outer)) if len(weights) == 1 else None
 
 
-def _factors(term: UOp) -> list[UOp]:
-    """The factors of a product of products."""
+def _factors(term: UOp, top: UOp) -> list[UOp]:
+    """The factors of a product of products; of a rounded weight, before it was rounded."""
     found: list[UOp] = []
     waiting = [term]
     while waiting:
         node = waiting.pop()
-        if node.op is MUL:
+        if node.op in (MUL, KEEP) or (_is_rounding(node) and _weighs(node.src[0], top)):
             waiting += node.src
-        elif node.op is KEEP:
-            waiting.append(node.src[0])
         else:
             found.append(node)
     return found
+
+
+def _is_rounding(node: UOp) -> bool:
+    return node.op is CAST and node.dtype.is_float and node.src[0].dtype.is_float
+
+
+def _weighs(node: UOp, top: UOp) -> bool:
+    """Whether all factors of a product depend on the maximum."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node.op in (MUL, KEEP) or _is_rounding(node):
+            waiting += node.src
+        elif top not in node.toposort():
+            return False
+    return True
 
 
 def _subtracts(exponent: UOp, x: UOp, top: UOp) -> bool:
@@ -233,7 +253,7 @@ class Blocks:
         top = self.running.top
         self._state(top, top.dtype, self._rows, -math.inf)
         for total in self.running.totals:
-            self._state(total.node, accumulator_dtype(top.dtype), self._axes(total), 0.0)
+            self._state(total.node, total.dtype, self._axes(total), 0.0)
 
     def _axes(self, total: Total) -> tuple[UOp, ...]:
         """The rows, and the loops that a sum alone depends on."""
@@ -296,7 +316,7 @@ class Blocks:
         updated = {}
         for total in running.totals:
             factors = [weights[total.weight], *(substitute(f, here) for f in total.rest)]
-            added = self._total(ADD, _product(factors), inside)
+            added = self._total(ADD, _product(factors, total.dtype), inside)
             scale = self._load(scales[total.weight], risen, self._rows)
             updated[total.node] = self._added(total, block, scale, added)
         return {top: risen, **updated}
@@ -313,7 +333,8 @@ class Blocks:
         axes = self._axes(total)
         held, begun = self._held[total.node], self._begun[total.node]
         place = index(make(AFTER, (held, begun, block)), *axes)
-        sum_ = make(ADD, (make(MUL, (make(LOAD, (place,)), scale)), added))
+        before = _product([make(LOAD, (place,)), scale], total.dtype)
+        sum_ = make(ADD, (before, added))
         return self._closed(make(STORE, (place, sum_)), *axes)
 
     def _kept(self, value: UOp, block: UOp, inside: UOp) -> UOp:
@@ -332,7 +353,6 @@ class Blocks:
 
     def _total(self, op: object, value: UOp, inside: UOp) -> UOp:
         """The value combined over a block."""
-        value = _cast(value, accumulator_dtype(value.dtype)) if op is ADD else value
         new = renamed(inside, next(self._numbers))
         return make(REDUCE, (substitute(value, {inside: new}), new), ReduceArg(op, 0))  # type: ignore[arg-type]
 
@@ -358,12 +378,12 @@ class Blocks:
             value = self._load(self._held[total.node], self._begun[total.node], axes)
             value = make(WHERE, (seen, value, const(math.nan, value.dtype)))
             outer = [substitute(f, found) for f in total.outer]
-            found[total.node] = _product([_cast(value, total.node.dtype), *outer])
+            found[total.node] = _cast(_product([value, *outer], total.dtype), total.node.dtype)
         return found
 
 
-def _product(factors: list[UOp]) -> UOp:
-    product, *others = factors
+def _product(factors: list[UOp], dtype: DType) -> UOp:
+    product, *others = [_cast(factor, dtype) for factor in factors]
     for factor in others:
         product = make(MUL, (product, factor))
     return product

@@ -30,10 +30,10 @@ def widen(body: UOp, name: int) -> UOp:
     inside = filled_in(body, item)
     if not inside:
         raise ScheduleError(f"expected a temporary that is filled in the loop of range {name}")
-    if kept := [s for s in inside if _outlives(body, s, item)]:
+    if _carried(body, item):
         raise ScheduleError(
-            f"expected temporaries of one iteration of range {name}, "
-            f"but one of shape {list(kept[0].shape)} is carried from one to the next"
+            f"expected temporaries that are filled once in each iteration of range {name}, "
+            "but one is brought up to date in some loop"
         )
     changed = lasting(body)
     from_changed = any(reads(fill, changed) for _, fill in _fills(body, item))
@@ -66,11 +66,23 @@ def copied(value: UOp, ranges: Mapping[UOp, UOp], slots: Iterator[int]) -> UOp:
     return substitute(value, {**ranges, **own})
 
 
-def _outlives(body: UOp, storage: UOp, item: UOp) -> bool:
-    """Whether some access to a temporary stands outside of the loop that fills it."""
+def _carried(body: UOp, item: UOp) -> bool:
+    """Whether a temporary is carried from one iteration to the next: of the loop, or in its fill.
+
+    The first is so if some access to it does not depend on the loop, the second if what fills it
+    stands in a loop that another filling closes, and reads what was there before.
+    """
+    fills = list(_fills(body, item))
+    storages = {storage for storage, _ in fills}
     accesses = [n for n in toposort((body,)) if n.op in (LOAD, STORE)]
-    own = [n.src[0] for n in accesses if storage_of(n.src[0]) is storage]
-    return any(item not in open_ranges(place) for place in own)
+    own = [n.src[0] for n in accesses if storage_of(n.src[0]) in storages]
+    if any(item not in open_ranges(place) for place in own):
+        return True
+    closed = {r for _, fill in fills if fill.op is END for r in fill.src[1:]}
+    return any(
+        not closed.isdisjoint(open_ranges(fill)) and reads(fill, (storage,))
+        for storage, fill in fills
+    )
 
 
 class _Widening:
