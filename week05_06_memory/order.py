@@ -136,10 +136,9 @@ def best_order(nest: Nest, tile: Tile, machine: Machine) -> Order:
     fixed, free = loops[: max(0, len(loops) - MOST_LOOPS)], loops[-MOST_LOOPS:]
     best: Order | None = None
     once = _computed_once(nest)
-    for order in itertools.permutations(free):
-        whole = (*fixed, *order)
-        if not all(_leads(whole, loops) for loops in once):
-            continue
+    orders = [(*fixed, *order) for order in itertools.permutations(free)]
+    ready = [whole for whole in orders if all(_leads(whole, loops) for loops in once)]
+    for whole in ready or orders:
         cost = _cost(nest, tile, whole, staged, machine)
         if best is None or cost < best.cycles * WORTH:
             best = Order(whole, tuple(staged), cost)

@@ -39,7 +39,7 @@ from week02_render.ops import (
     zero,
 )
 from week04_fusion.merge import describe, kernels_of, renumbered, replace_calls, waiting
-from week04_fusion.ops import stage
+from week04_fusion.ops import STAGE, stage
 from week05_06_memory.machine import Machine
 from week05_06_memory.traffic import HIDDEN, Strip, byte_cost, bytes_of, has_stage
 
@@ -208,6 +208,9 @@ class Join:
             raise Refusal("no loop is shared: its reader wants all of it at once")
         if later.src[1 : 1 + len(loops)] != loops and not is_order_free(later):
             raise Refusal("the loops of its reader have to stay in order")
+        held = [open_ranges(n) for n in toposort((later.src[0],)) if n.op is STAGE]
+        if any(not (own <= apart or apart <= own) for own in held):
+            raise Refusal("its reader holds strips of something else, in other loops")
         join = cls(later, loads, earlier.src[0].src[1], axes, shared, loops)
         if any(len(open_ranges(load.src[0].src[1 + a])) > 1 for load in loads for a in join.rest):
             raise Refusal("its reader wants overlapping windows of it")

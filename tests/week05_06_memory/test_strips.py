@@ -11,9 +11,11 @@ from week01_uops.node import UOp, make
 from week01_uops.ops import ADD, EXP2, MAX, MUL, NEG, param, program
 from week01_uops.rewrite import Trace
 from week02_render.ops import AFTER, BUFFER, END, INDEX, LOAD, STORE, StorageArg, loop, open_ranges
-from week03_loops.library import attention, conv, linear, relu, softmax, transpose
-from week03_loops.ops import expand, permute, reduce, reshape
-from week04_fusion.ops import STAGE
+from week02_render.runtime import load
+from week03_loops.library import attention, conv, linear, matmul, relu, softmax, transpose
+from week03_loops.ops import REDUCE, ReduceArg, expand, permute, reduce, reshape
+from week04_fusion.ops import STAGE, stage
+from week05_06_memory.compiler import REFERENCE
 from week05_06_memory.evaluate import evaluate
 from week05_06_memory.machine import Machine
 from week05_06_memory.strips import hold_strips, is_order_free
@@ -62,8 +64,8 @@ def test_attention_is_one_kernel(whole):
     rows = set(call.src[0].src[1:-1])
     stages = [n for n in call.src[0].toposort() if n.op is STAGE]
     assert stages
-    for stage in stages:
-        assert rows == open_ranges(stage)
+    for strip in stages:
+        assert rows == open_ranges(strip)
 
 
 def test_a_kernel_is_named_after_all_that_it_combines():
@@ -166,6 +168,26 @@ def test_columns_that_all_rows_need_are_not_shared():
     assert len(kernels(after)) == 2
     ((_, reason),) = trace.declined
     assert "again" in reason
+
+
+def test_rows_and_columns_are_not_held_both():
+    """Of two operands, one is computed row by row; the other would be computed in every row."""
+    a, b = EXP2(param(0, float32, (90, 120))), EXP2(param(1, float32, (120, 110)))
+    after, trace = held(program(matmul(a, b)), SERVER)
+    assert len(kernels(after)) == 2
+    assert any("strips of something else" in reason for _, reason in trace.declined)
+
+
+def test_sums_of_rows_and_of_columns_in_one_nest():
+    """No order of the loops computes both once: one of them is repeated."""
+    x, y = param(0, float32, (20, 7)), param(1, float32, (7, 30))
+    i, j, k, l = (loop(n, size) for n, size in enumerate((20, 30, 7, 7)))
+    row = REDUCE(LOAD(INDEX(x, i, k)), k, arg=ReduceArg(MAX, 0))
+    column = REDUCE(LOAD(INDEX(y, l, j)), l, arg=ReduceArg(MAX, 0))
+    whole = program(stage(MUL(row, column), i, j))
+    inputs = inputs_of(whole)
+    (got,) = load(REFERENCE.compile(whole), whole).run(inputs)
+    np.testing.assert_array_equal(got, evaluate(whole, inputs)[0])
 
 
 def test_an_output_is_not_taken_away():
