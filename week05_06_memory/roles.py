@@ -203,7 +203,8 @@ def describe_nest(effect: UOp, results: tuple[UOp, ...], end: UOp | None = None)
     wanted = frozenset().union(*[open_ranges(v) for s in stores for v in s.src]) & own
     nested = {n for n in found if any(open_ranges(n) & set(s.src[1:]) for s in found)}
     outer = [n for n in found if n not in nested]
-    joint = tuple(n for n in outer if open_ranges(n) & own == wanted)
+    first = {n for s in outer for n in toposort((s.src[0],), _inside)}.intersection(outer)
+    joint = tuple(n for n in outer if open_ranges(n) & own == wanted and n not in first)
     return Nest(end or effect, results, joint, tuple(n for n in outer if n not in joint))
 
 
