@@ -179,5 +179,5 @@ def _is_one(body: UOp, item: UOp) -> bool:
     apart = [n for n in toposort((body,), inside) if n.op in (FLOORDIV, FLOORMOD)]
     for place in places:
         form = flat(place.src[0].shape, [linear(at) for at in place.src[1:]])
-        apart += [t for t in form.terms if t is not item and item in open_ranges(t)]
+        apart += [t for t in form.terms if t.op is not RANGE]
     return not any(item in open_ranges(n) for n in apart)

@@ -83,10 +83,14 @@ def waits(place: UOp) -> list[UOp]:
 def is_temporary(
     storage: UOp, accesses: Iterable[UOp], loops: frozenset[UOp] = frozenset()
 ) -> bool:
-    """Whether, in each iteration of the loops, storage is filled before any other access to it."""
-    if storage.op is not ALLOC:
-        return False
+    """Whether, in each iteration of the loops, storage is filled before any other access to it.
+
+    What changes it later depends on the same loops, so that it happens as often.
+    """
     users = list(accesses)
+    turns = {open_ranges(user) & loops for user in users if user.op is STORE}
+    if storage.op is not ALLOC or len(turns) > 1:
+        return False
     before = {user: frozenset(toposort(waits(user.src[0]))) for user in users}
     return any(
         user.op is STORE
@@ -162,7 +166,7 @@ class _Nest:
     def changed(self) -> Mapping[UOp, list[UOp]]:
         """Storage written in the loops that outlives an iteration → the accesses in the loops."""
         accesses = (n for n in self.nodes if n.op in (LOAD, STORE))
-        inside = (a for a in accesses if a.op is STORE or open_ranges(a) & self.inner)
+        inside = (a for a in accesses if a in self._direct or open_ranges(a) & self.inner)
         return _changed(inside, self.ranges)
 
     @property
@@ -185,7 +189,7 @@ class _Nest:
     def _same(self, a: UOp, b: UOp, still: frozenset[UOp]) -> frozenset[UOp]:
         """The loops in which iterations that access one element with a and b are the same."""
         pairs = list(zip(self._offsets(a), self._offsets(b), strict=True))
-        known = still
+        known = still.union(r for r in self.ranges if r.arg.size <= 1)
         while new := [
             loops
             for one, other in pairs

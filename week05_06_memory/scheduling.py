@@ -71,14 +71,14 @@ def arrange(
     body = _without_kinds(body)
     if own is None:
         plan = planner(body, machine).run()
-        after = _tidied(plan.body)
+        after = tidied(plan.body)
         told = tuple(plan.steps), after, tuple(plan.decisions), tuple(plan.refused)
         return Arranged(kernel, body, *told)
     try:
         after = apply(body, own)
     except ScheduleError as refusal:
         raise ScheduleError(f"kernel {kernel}: {refusal}") from refusal
-    return Arranged(kernel, body, tuple(Planned(s, "") for s in own), _tidied(after))
+    return Arranged(kernel, body, tuple(Planned(s, "") for s in own), tidied(after))
 
 
 def _without_kinds(body: UOp) -> UOp:
@@ -89,7 +89,8 @@ def _without_kinds(body: UOp) -> UOp:
     return done[body]
 
 
-def _tidied(body: UOp) -> UOp:
+def tidied(body: UOp) -> UOp:
+    """A scheduled body without TILEs, its indices simplified."""
     return rewrite(plain_tiles(body), RULES_OF_LOOPS)
 
 

@@ -15,7 +15,7 @@ from week01_uops.interchange.writer import dump_argument
 from week01_uops.node import CONST, Op, UOp, toposort
 from week02_render import ops as week02
 from week03_loops.ops import REDUCE
-from week05_06_memory.ops import SQRT, STREAM, kind_of
+from week05_06_memory.ops import SQRT, STREAM, TILE, kind_of
 
 ATOM, UNARY, PRODUCT, SUM, ORDER, LOGIC, CHOICE, WHOLE = 7, 6, 5, 4, 3, 2, 1, 0
 """How strongly a text holds together; WHOLE reaches as far to the right as it can."""
@@ -162,6 +162,11 @@ def _index(node: UOp, terms: Terms) -> Term:
     return Term(f"{place}[{', '.join(indices)}]")
 
 
+def _tile(node: UOp, terms: Terms) -> Term:
+    first = f"{at(PRODUCT, terms[node.src[0]])}*{node.arg.by}"
+    return Term(f"min({first}, {node.arg.size - node.arg.by})")
+
+
 SIGNS = {week01.ADD: "Σ", week01.MUL: "Π", week01.MAX: "max"}
 
 
@@ -185,6 +190,7 @@ TEXT: Mapping[Op, Row] = {
     STREAM: _same,
     REDUCE: _reduce,
     SQRT: _function("sqrt"),
+    TILE: _tile,
     week01.ADD: _add,
     week01.MUL: _multiply,
     week01.MAX: _maximum,
