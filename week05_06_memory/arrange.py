@@ -77,8 +77,8 @@ def _expect_copies(body: UOp, item: UOp, kind: str) -> None:
         raise ScheduleError(f"expected a range without a bound to {kind}, but {name} has one")
     if kind == "vector" and (size & (size - 1) or not 1 < size <= WIDEST):
         raise ScheduleError(f"expected 2 to {WIDEST} lanes, a power of two, got {size} of {name}")
-    if kind == "unroll" and size > WIDEST:
-        raise ScheduleError(f"expected at most {WIDEST} iterations to unroll, got {size} of {name}")
+    if kind == "unroll" and not 0 < size <= WIDEST:
+        raise ScheduleError(f"expected 1 to {WIDEST} iterations to unroll, got {size} of {name}")
     if any(item in open_ranges(b) for r in toposort((body,)) if r.op is RANGE for b in r.src):
         raise ScheduleError(f"expected a range that bounds no other to {kind}, but {name} does")
     if filled_in(body, item):

@@ -57,7 +57,8 @@ def hoist(body: UOp, name: int, over: tuple[int, ...]) -> UOp:
 
 def _expect_free(node: UOp, item: UOp, loops: list[UOp]) -> None:
     """The loop can stand outside of the others, and their sums in one array."""
-    if any(r.src for r in loops) or any(open_ranges(b) & set(loops) for b in item.src):
+    ended = [b for r in {item} | open_ranges(node) for b in r.src]
+    if any(r.src for r in loops) or any(open_ranges(b) & set(loops) for b in ended):
         raise ScheduleError(f"expected no bound of, or by, the ranges {_numbers(loops)}")
     fixed = [r for r in {item} | open_ranges(node).difference(loops) if kind_of(r) in AT_ONCE]
     if fixed:

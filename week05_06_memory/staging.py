@@ -20,7 +20,7 @@ from week01_uops.calls import substitute
 from week01_uops.dtypes import int64
 from week01_uops.linear import ZERO, Linear, bounds, build, value_of
 from week01_uops.node import Shape, UOp, make, toposort
-from week01_uops.ops import FLOORDIV, FLOORMOD, PARAM
+from week01_uops.ops import CAST, FLOORDIV, FLOORMOD, PARAM
 from week02_render.lower import both
 from week02_render.ops import (
     AFTER,
@@ -191,7 +191,7 @@ class _Window:
     @staticmethod
     def of(old: UOp, around: frozenset[UOp]) -> _Window:
         place, *indices = old.src[0].src
-        joint = _joint_axes(place.shape, [value_of(at) for at in indices])
+        joint = _joint_axes(place.shape, [value_of(_widened(at)) for at in indices])
         gated = len(old.src) > 1
         axes = {axis: _Axis.of(sizes, form, around, gated) for axis, sizes, form in joint}
         return _Window(old, around, axes)
@@ -234,6 +234,10 @@ class _Window:
                 form = form.plus(near, -times).plus(Linear({counter: 1}, low), times)
         known = self.around.union(counters.values())
         return build(form, item) if all(open_ranges(t) <= known for t in form.terms) else None
+
+
+def _widened(at: UOp) -> UOp:
+    return at if at.dtype is int64 else make(CAST, (at,), int64)
 
 
 def _is_integer(node: UOp) -> bool:

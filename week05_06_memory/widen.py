@@ -35,6 +35,9 @@ def widen(body: UOp, name: int) -> UOp:
             f"expected temporaries that are filled once in each iteration of range {name}, "
             "but one is brought up to date in some loop"
         )
+    for _, fill in _fills(body, item):
+        if ended := [r for r in open_ranges(fill) - {item} if item in open_ranges(r)]:
+            raise ScheduleError(f"expected no bound by range {name} of range {ended[0].arg.id}")
     changed = lasting(body)
     from_changed = any(reads(fill, changed) for _, fill in _fills(body, item))
     if from_changed or not changed.isdisjoint(inside):

@@ -86,7 +86,7 @@ def rows(args: Inputs) -> UOp:
 
 
 def attention(args: Inputs) -> UOp:
-    d, s, t = args.some(1, 8), args.size(), args.size()
+    d, s, t = args.some(1, 4), args.one_of(1, 2, 3, 5, 8), args.one_of(1, 2, 3, 4, 7)
     groups = args.one_of(1, 2)
     q, k, v = args.tensor(2, t, d), args.tensor(groups, s, d), args.tensor(groups, s, d)
     return library.attention(q, k, v, causal=args.one_of(True, False) and t <= s)
