@@ -55,12 +55,19 @@ def _conditions(kernel: Kernel, node: UOp, where: Access, gate: tuple[UOp, ...])
     return " && ".join(found)
 
 
+def shown_inside(index: UOp, size: int) -> bool:
+    """Whether the text itself shows an index to be in range: a number, or the counter of a loop."""
+    if index.op is CONST:
+        return bool(0 <= index.arg.value < size)
+    return bool(index.op is RANGE and index.arg.size <= size)
+
+
 def _bounds(kernel: Kernel, node: UOp, where: Access) -> list[str]:
     name = kernel.names[where.storage]
     storage = f"{name}, {where.storage.dtype}{list(where.storage.shape)}"
     checks = []
     for axis, (index, size) in enumerate(zip(where.indices, where.storage.shape, strict=True)):
-        if index.op is CONST and 0 <= index.arg.value < size:
+        if shown_inside(index, size):
             continue
         what = f"{kernel.name}: node %{kernel.position}: {node.op} of {storage}: axis {axis}"
         checks.append(f'in_bounds({kernel.index(index).text}, {size}, "{what}")')

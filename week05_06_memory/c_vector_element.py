@@ -15,6 +15,7 @@ from week01_uops.linear import Linear
 from week01_uops.node import CONST, UOp
 from week02_render.access import Access, in_registers
 from week02_render.access import value_of as computed
+from week02_render.c_statements import shown_inside
 from week02_render.c_text import call, convert
 from week02_render.c_types import (
     ATOM,
@@ -202,9 +203,9 @@ class Element:
         about = f"{kernel.names[storage]}, {storage.dtype}{list(storage.shape)}"
         checks = []
         for axis, (form, size) in enumerate(zip(self.axes, storage.shape, strict=True)):
-            if form.terms or not 0 <= form.constant < size:
+            index = self.offset(form, lane)
+            if not (index.isdigit() and int(index) < size) and not _is_counter(form, size):
                 what = f"{kernel.name}: node %{kernel.position}: {self.node.op} of {about}"
-                index = self.offset(form, lane)
                 checks.append(f'in_bounds({index}, {size}, "{what}: axis {axis}")')
         return checks
 
@@ -231,6 +232,12 @@ class Element:
             return None
         node = computed(self.node.src[number])
         return self.kernel.named(node, self.kernel.term(node))
+
+
+def _is_counter(form: Linear, size: int) -> bool:
+    """Whether an index is the counter of a loop, or of lanes, within an axis."""
+    first = next(iter(form.terms), None)
+    return first is not None and form == Linear({first: 1}, 0) and shown_inside(first, size)
 
 
 def _sum(terms: list[tuple[Term, int]], constant: int) -> str:
