@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -197,7 +198,8 @@ class _Nest:
             if not loops <= known and self._tells(term, one, other, known)
         ]:
             known = known.union(*new)
-        return known & self.ranges
+        apart = any(not low <= 0 <= high for low, high in (self._between(*p, known) for p in pairs))
+        return self.ranges if apart else known & self.ranges
 
     def _offsets(self, access: UOp) -> list[_Offset]:
         found = [_Offset.of(form) for form in _forms(access)]
@@ -211,10 +213,17 @@ class _Nest:
         step = a.terms[term]
         if b.terms.get(term) != step or b.loops.get(term) != a.loops[term]:
             return False
+        low, high = self._between(a, b, known, {term})
+        return -abs(step) < low and high < abs(step)
+
+    def _between(
+        self, a: _Offset, b: _Offset, known: frozenset[UOp], without: AbstractSet[UOp] = frozenset()
+    ) -> tuple[int, int]:
+        """Bounds of a − b where the known loops stand still, some terms left out."""
         common = [t for t, c in a.terms.items() if b.terms.get(t) == c]
-        same = {term, *(t for t in common if self._is_fixed(t, a, known))}
+        same = without | {t for t in common if self._is_fixed(t, a, known)}
         (low, high), (other_low, other_high) = a.bounds(same), b.bounds(same)
-        return -abs(step) < low - other_high and high - other_low < abs(step)
+        return low - other_high, high - other_low
 
     def _is_fixed(self, term: UOp, a: _Offset, known: frozenset[UOp]) -> bool:
         """Whether a term has one value in all iterations that are the same in the known loops."""
@@ -262,7 +271,7 @@ class _Offset:
         """Whether one element has several iterations, for it lies in several tiles."""
         return any(t.op is TILE and open_ranges(t) & ranges for t in self.terms)
 
-    def bounds(self, without: set[UOp]) -> tuple[int, int]:
+    def bounds(self, without: AbstractSet[UOp]) -> tuple[int, int]:
         """The least and the largest value of the sum, some terms left out."""
         low = high = self.constant
         for t, c in self.terms.items():
