@@ -225,6 +225,15 @@ def show(step: Step) -> str:
     return " ".join([row["step"], *parts])
 
 
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ScheduleError(f"expected each key of an object once, got {brief(name)} again")
+        found[name] = value
+    return found
+
+
 def read(text: str) -> dict[str, Schedule]:
     """A schedule file: `{"kernel": [step, …], …}`, kernels by name or "*" for all others.
 
@@ -232,8 +241,8 @@ def read(text: str) -> dict[str, Schedule]:
         ScheduleError: the text is no JSON, or not of this form.
     """
     try:
-        found: Any = json.loads(text)
-    except ValueError as error:
+        found: Any = json.loads(text, object_pairs_hook=_object)
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ScheduleError(f"expected JSON: {error}") from error
     if not isinstance(found, dict):
         raise ScheduleError(f'expected an object {{"kernel": [step, …]}}, got {brief(found)}')

@@ -13,6 +13,7 @@ from week03_loops.ops import REDUCE
 from week05_06_memory import schedule
 from week05_06_memory.nests import ScheduleError, closes
 from week05_06_memory.schedule import STEPS, Schedule, Step
+from week05_06_memory.widen import filled_in
 
 Draw = Callable
 MOST_COPIES = 16
@@ -23,6 +24,7 @@ class Body:
     """A kernel's body, and numbers to choose from."""
 
     def __init__(self, body: UOp, draw: Draw) -> None:
+        self.root = body
         self.draw = draw
         nodes = body.toposort()
         self.loops = {n.arg.id: n for n in nodes if n.op is RANGE}
@@ -76,6 +78,16 @@ def stage(body: Body) -> Step:
     return schedule.Stage(slot, at, layout)
 
 
+def widen(body: Body) -> Step:
+    filling = [n for n, item in body.loops.items() if filled_in(body.root, item)]
+    return schedule.Widen(body.one_of(filling) if filling else body.any_range())
+
+
+def loosen(body: Body) -> Step:
+    ending = [r.arg.id for item in body.loops.values() for b in item.src for r in open_ranges(b)]
+    return schedule.Loosen(body.one_of(ending) if ending else body.any_range())
+
+
 def hoist(body: Body) -> Step:
     sums = [n for n in body.closers if n.op is REDUCE]
     if not sums:
@@ -92,8 +104,8 @@ MAKERS: dict[str, Callable[[Body], Step]] = {
     "reorder": reorder,
     "join": join,
     "stage": stage,
-    "widen": lambda body: schedule.Widen(body.any_range()),
-    "loosen": lambda body: schedule.Loosen(body.any_range()),
+    "widen": widen,
+    "loosen": loosen,
     "hoist": hoist,
     "part": lambda body: schedule.Part(body.any_range(), body.one_of((2, 3))),
     "stream": lambda body: schedule.Stream(),

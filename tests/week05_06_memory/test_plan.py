@@ -1,0 +1,135 @@
+"""The default scheduler: its schedules can be replayed, keep the meaning, and are sensible."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.week05_06_memory.bodies import (
+    agree,
+    column_sums,
+    copy,
+    number,
+    overwritten,
+    place,
+    product,
+    row_sums,
+    running,
+    total,
+    values,
+)
+from tests.week05_06_memory.test_arrange import scattered
+from week01_uops.dtypes import float32
+from week01_uops.ops import ADD, MAX, param
+from week02_render.ops import ALLOC, END, STORE, load, loop
+from week03_loops.ops import reduce
+from week05_06_memory.machine import BALANCE, detect
+from week05_06_memory.ops import kind_of
+from week05_06_memory.plan import Planner
+from week05_06_memory.schedule import Hoist, Kind, Stage, Stream, apply, from_json, to_json
+
+MACHINE = replace(detect(), vector_bytes=32, vector_registers=16, l1=32 << 10, l2=1 << 20)
+SMALL = {"l1": 256, "l2": 1 << 10, "l3": 4 << 10}
+
+
+def transposed(rows, columns):
+    """p0[j, i] = p1[i, j]."""
+    i, j = loop(0, rows), loop(1, columns)
+    return END(STORE(place(0, (columns, rows), j, i), load(place(1, (rows, columns), i, j))), i, j)
+
+
+BODIES = {
+    "copy": copy(17, 13),
+    "transposed": transposed(17, 13),
+    "sum": total(131),
+    "maximum": total(67, MAX),
+    "rows": row_sums(17, 29),
+    "triangle": row_sums(13, 13, bound=lambda i: ADD(i, number(1))),
+    "product": product(13, 17, 37),
+    "row by matrix": product(1, 29, 37),
+    "matrix by column": product(37, 29, 1),
+    "columns": column_sums(17, 29),
+    "running": running(17),
+    "overwritten": overwritten(5, 17),
+    "nothing": copy(0, 3),
+    "one": copy(1, 1),
+    "scalar": STORE(param(0, float32, ()), load(place(1, (1,), number(0)))),
+}
+
+
+def planned(body, machine=MACHINE):
+    return Planner(body, machine).run()
+
+
+def steps_of(body, kind, machine=MACHINE):
+    return [p.step for p in planned(body, machine).steps if isinstance(p.step, kind)]
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("width", BALANCE)
+def test_the_meaning_stays(name, width):
+    body = BODIES[name]
+    machine = replace(MACHINE, vector_bytes=width, **SMALL)
+    agree(body, planned(body, machine).body)
+
+
+def test_a_scatter_keeps_its_order():
+    body = scattered(11, 13)
+    arrays = [values(11, 13), abs(values(11)).astype("int64") % 4]
+    agree(body, planned(body).body, arrays=arrays)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_plan_is_a_schedule_that_can_be_replayed(name):
+    body = BODIES[name]
+    plan = planned(body)
+    steps = from_json(json.loads(json.dumps(to_json(p.step for p in plan.steps))))
+    assert apply(body, steps) is plan.body
+    assert all(p.because for p in plan.steps)
+    assert planned(body).steps == plan.steps
+
+
+def test_where_there_is_nothing_to_choose_nothing_is_done():
+    for name in ("one", "scalar"):
+        assert planned(BODIES[name]).steps == []
+    assert all(step.range for step in steps_of(BODIES["running"], Kind))
+
+
+def test_a_product_has_a_tile_of_vectors_in_registers():
+    body = product(256, 256, 256)
+    tile = {kind_of(r): [] for r in planned(body).body.src[1:]}
+    for item in planned(body).body.src[1:]:
+        tile[kind_of(item)].append(item.arg.size)
+    assert tile["vector"] == [MACHINE.vector_bytes // 4]
+    assert 8 <= math.prod(tile["unroll"]) < MACHINE.vector_registers
+    (packed,) = steps_of(body, Stage)
+    assert packed.slot == 2
+
+
+def test_what_fits_the_first_cache_is_not_packed():
+    assert not steps_of(product(16, 16, 16), Stage)
+
+
+def test_sums_of_columns_stay_in_the_cache():
+    """A matrix that no cache holds is read as it lies."""
+    j, k = loop(0, 1024), loop(1, 1024)
+    term = load(place(1, (1024, 1024), k, j))
+    from_rows = END(STORE(place(0, (1024,), j), reduce(ADD, term, 0, k)), j)
+    assert steps_of(from_rows, Hoist)
+    assert not steps_of(row_sums(1024, 1024), Hoist)
+
+
+def test_results_larger_than_the_caches_are_streamed():
+    large = replace(MACHINE, l3=2 << 20)
+    assert steps_of(copy(1024, 1024), Stream, large)
+    assert not steps_of(copy(1024), Stream, large)
+    assert not steps_of(column_sums(1024, 1024), Stream, large)
+
+
+def test_temporaries_are_small():
+    """What is packed fits a cache."""
+    found = planned(product(512, 512, 512)).body
+    held = [n for n in found.toposort() if n.op is ALLOC]
+    assert held
+    assert all(n.size * 4 <= MACHINE.l2 for n in held)
