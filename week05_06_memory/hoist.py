@@ -23,7 +23,7 @@ from week03_loops.reduction import accumulator_dtype
 from week05_06_memory.dependence import lasting, reads
 from week05_06_memory.nests import ScheduleError, find_range, fresh_numbers, renamed
 from week05_06_memory.ops import kind_of
-from week05_06_memory.widen import copied
+from week05_06_memory.widen import carries_temporary, copied
 
 
 def hoist(body: UOp, name: int, over: tuple[int, ...]) -> UOp:
@@ -44,6 +44,12 @@ def hoist(body: UOp, name: int, over: tuple[int, ...]) -> UOp:
         raise ScheduleError(
             f"expected a reduction over range {name} that depends on the ranges {list(over)}"
         )
+    for outer in loops:
+        if carries_temporary(body, outer):
+            raise ScheduleError(
+                f"expected sums of the iterations of range {outer.arg.id} in any order, "
+                "but a temporary is brought up to date in it"
+            )
     changed = lasting(body)
     for node in sums:
         _expect_free(node, item, loops)

@@ -30,7 +30,7 @@ def widen(body: UOp, name: int) -> UOp:
     inside = filled_in(body, item)
     if not inside:
         raise ScheduleError(f"expected a temporary that is filled in the loop of range {name}")
-    if _carried(body, item):
+    if carries_temporary(body, item):
         raise ScheduleError(
             f"expected temporaries that are filled once in each iteration of range {name}, "
             "but one is brought up to date in some loop"
@@ -69,7 +69,7 @@ def copied(value: UOp, ranges: Mapping[UOp, UOp], slots: Iterator[int]) -> UOp:
     return substitute(value, {**ranges, **own})
 
 
-def _carried(body: UOp, item: UOp) -> bool:
+def carries_temporary(body: UOp, item: UOp) -> bool:
     """Whether a temporary is carried from one iteration to the next: of the loop, or in its fill.
 
     The first is so if some access to it does not depend on the loop, the second if what fills it
