@@ -11,6 +11,7 @@ from projects.uopc.checking import Checker
 from tests.programs.inputs import inputs_for, same
 from tests.programs.isolated import isolated
 from tests.programs.strategy import Case, cases
+from tests.programs.workloads import plain_inputs, workloads
 from week01_uops.closeness import within
 from week01_uops.interchange import write
 from week01_uops.node import UOp
@@ -43,21 +44,20 @@ SMALL = [compiler_for(replace(detect(), vector_bytes=width, **CACHES)) for width
 WEEKS = {"week 4": [WEEK04], "weeks 5 and 6": [WEEK05, *SMALL]}
 
 
-def check(case: Case, compilers: list[Reference]) -> None:
+def check(case: Case, compilers: list[Reference], draw=inputs_for) -> None:
     """Compile, run and compare; a failure of any kind carries the program's text and its seed."""
     try:
-        compare(case, compilers[case.seed % len(compilers)])
+        inputs = draw(case.program, case.seed)
+        compare(case.program, inputs, compilers[case.seed % len(compilers)])
     except BaseException as error:
         error.add_note(f"{write(case.program)}# inputs: seed {case.seed}")
         raise
 
 
-def compare(case: Case, compiler: Reference) -> None:
-    inputs = inputs_for(case.program, case.seed)
-    artifact = compiler.compile(case.program, "c")
-    loaded = load(artifact, case.program)
+def compare(whole: UOp, inputs: dict, compiler: Reference) -> None:
+    loaded = load(compiler.compile(whole, "c"), whole)
     got = isolated(lambda: loaded.run(inputs))
-    assert not wrong(case.program, inputs, got)
+    assert not wrong(whole, inputs, got)
 
 
 def wrong(whole: UOp, inputs: dict, got: list) -> list:
@@ -81,6 +81,12 @@ def test_compiled_programs_equal_the_interpreter(week):
     run()
 
 
+@settings(max_examples=40, derandomize=True, **COMMON)
+@given(workloads())
+def test_compiled_workloads_equal_the_interpreter(case):
+    check(case, SMALL, plain_inputs)
+
+
 SHARDS = 4
 MANY = int(os.environ.get("RANDOM_PROGRAMS", "20000"))
 
@@ -96,6 +102,20 @@ def test_many_compiled_programs_equal_the_interpreter(week, shard):
     @given(cases())
     def run(case):
         check(case, WEEKS[week])
+
+    run()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_many_compiled_workloads_equal_the_interpreter(shard):
+    """Half as many as random programs."""
+
+    @settings(max_examples=-(-MANY // (2 * SHARDS)), **COMMON)
+    @given(workloads())
+    def run(case):
+        check(case, SMALL, plain_inputs)
 
     run()
 
