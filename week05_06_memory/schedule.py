@@ -242,8 +242,10 @@ def read(text: str) -> dict[str, Schedule]:
     """
     try:
         found: Any = json.loads(text, object_pairs_hook=_object)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except json.JSONDecodeError as error:
         raise ScheduleError(f"expected JSON: {error}") from error
+    except RecursionError:
+        raise ScheduleError("expected steps that hold no lists in lists") from None
     if not isinstance(found, dict):
         raise ScheduleError(f'expected an object {{"kernel": [step, …]}}, got {brief(found)}')
     result = {}

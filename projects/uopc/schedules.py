@@ -31,8 +31,6 @@ def read_schedules(file: Path | None) -> Mapping[str, Schedule]:
         return read(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise ScheduleError(f"{file}: expected JSON as UTF-8") from None
-    except RecursionError:
-        raise ScheduleError(f"{file}: expected steps that hold no lists in lists") from None
     except ScheduleError as fault:
         raise ScheduleError(f"{file}: {fault}") from fault
 
