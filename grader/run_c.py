@@ -28,7 +28,7 @@ from week02_render.toolchain import BuildError, find_toolchain
 FLAGS = ("-O2", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp")
 SANITIZED = (
     *(flag for flag in FLAGS if flag != "-O2"),
-    *("-O1", "-g", "-ftrivial-auto-var-init=pattern"),
+    *("-O0", "-g", "-ftrivial-auto-var-init=pattern"),
     *("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"),
 )
 """With AddressSanitizer and UndefinedBehaviorSanitizer; variables begin as a pattern."""

@@ -131,7 +131,7 @@ def _compile(text: str, driver: Path, toolchain: Toolchain) -> None:
     kept = [f for f in toolchain.flags if f not in (*SHARED, "-O2")]
     failure: BuildError | None = None
     for sanitizers in SANITIZERS:
-        extra = (f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-O1", "-g")
+        extra = (f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-O0", "-g")
         chain = replace(toolchain, flags=(*kept, *extra))
         try:
             return chain.compile(text, driver.with_name("program"), ObjectCache().failed, driver)
