@@ -23,6 +23,7 @@ from week01_uops.dtypes import int64, void
 from week01_uops.node import UOp, const, make, toposort
 from week01_uops.ops import CAST, FLOORDIV, MAX, MUL, NEG, WHERE
 from week02_render.ops import ALLOC, INDEX, STORE, loop, open_ranges, storage_of
+from week02_render.reads import free_slots
 from week03_loops.ops import REDUCE, identity
 from week05_06_memory.dependence import carried, combines
 from week05_06_memory.nests import (
@@ -38,6 +39,7 @@ from week05_06_memory.nests import (
     times,
 )
 from week05_06_memory.ops import TILE, TileArg
+from week05_06_memory.widen import copied
 
 
 def split(body: UOp, name: int, by: int, into: tuple[int, int] | None = None) -> UOp:
@@ -56,7 +58,8 @@ def split(body: UOp, name: int, by: int, into: tuple[int, int] | None = None) ->
     outer, inner = into or (next(fresh), next(fresh))
     fresh = (number for number in fresh if number not in (outer, inner))
     once = _stored_once(body)
-    makers = [_Split(item, by, outer, inner, fresh, once) for item in items]
+    slots = free_slots(body)
+    makers = [_Split(item, by, outer, inner, fresh, slots, once) for item in items]
     if any(item.src and not reads_within(body, item) for item in items):
         raise ScheduleError(
             f"expected loads in bounds for all {size} iterations of range {name}, which has a bound"
@@ -109,6 +112,7 @@ class _Split:
     outer: int
     inner: int
     fresh: Iterator[int]
+    slots: Iterator[int]
     once: frozenset[UOp]
 
     def __post_init__(self) -> None:
@@ -201,8 +205,10 @@ class _Split:
         return self._over(node, plus(times(self.tiles(count), self.by), self.tile), count)
 
     def _part(self, node: UOp, start: int, counter: UOp) -> UOp:
-        """The closer over some iterations alone."""
-        return node.with_src(tuple(self._put(node, plus(counter, number(start)), counter)))
+        """The closer over some iterations alone, with temporaries of its own."""
+        at = plus(counter, number(start))
+        _, *ranges = self._put(node, at, counter)
+        return node.with_src((copied(node.src[0], {self.item: at}, self.slots), *ranges))
 
 
 Change = Callable[[UOp], UOp]

@@ -24,6 +24,7 @@ from week02_render.ops import AFTER, ALLOC, END, LOAD, STORE, index, load, loop
 from week03_loops.ops import reduce
 from week05_06_memory.nests import ScheduleError
 from week05_06_memory.split import split
+from week05_06_memory.staging import stage
 
 
 def test_tiles_that_divide_the_loop():
@@ -166,6 +167,12 @@ def test_two_nests_over_one_range():
     largest = reduce(MAX, NEG(load(place(1, (5,), k))), 0, k)
     body = END(STORE(place(0, (5,), i), ADD(ADD(row, largest), load(place(1, (5,), i)))), i)
     agree(body, split(body, 1, 2), split(body, 0, 3))
+
+
+def test_the_parts_of_a_sum_have_temporaries_of_their_own():
+    """Their loops become one loop, in which both are filled."""
+    body = stage(split(row_sums(2, 8), 1, 2, (2, 3)), 1, 2)
+    agree(body, split(body, 2, 3), split(split(body, 0, 2), 2, 3))
 
 
 def test_a_range_of_no_iterations_has_no_tiles():
