@@ -44,10 +44,11 @@ class Split:
     range: int = key(RANGE_NUMBER)
     by: int = key(integer("a size of a tile ≥ 1", 1))
     into: tuple[int, int] | None = key(PAIR, optional=True)
+    rest: str | None = key(word("what becomes of the rest", split.RESTS), optional=True)
 
     def apply(self, body: UOp) -> UOp:
         """The body after the step."""
-        return split.split(body, self.range, self.by, self.into)
+        return split.split(body, self.range, self.by, self.into, self.rest)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@
     REDUCE(x, r)   →   REDUCE(x, r0, r1) ⊕ REDUCE(x where n − f + r1 is new, r1)     ADD, MUL
 
 Every tile is whole, so that it can be unrolled or become a vector. What an overlap computes twice
-is the same value; where an element is combined with what is stored already (`p ← p + x`), the rest
-gets a nest of its own instead.
+is the same value; where an element is combined with what is stored already (`p ← p + x`), and where
+the schedule asks for it, the rest gets a nest of its own instead.
 
 A bounded loop (n = min(size, e)) gets ⌈e/f⌉ tiles; what the last one computes past e counts as the
 identity in a REDUCE, and is stored at most in a temporary that nothing else is stored in.
@@ -41,9 +41,21 @@ from week05_06_memory.nests import (
 from week05_06_memory.ops import TILE, TileArg
 from week05_06_memory.widen import copied
 
+RESTS = {name: name for name in ("overlap", "cut")}
+"""What becomes of iterations that fill no tile."""
 
-def split(body: UOp, name: int, by: int, into: tuple[int, int] | None = None) -> UOp:
-    """The body with RANGE `name` split into tiles of `by`, its RANGEs numbered `into`.
+
+def split(
+    body: UOp, name: int, by: int, into: tuple[int, int] | None = None, rest: str | None = None
+) -> UOp:
+    """The body with RANGE `name` split into tiles of `by`.
+
+    Args:
+        body: a kernel's body.
+        name: the number of the RANGE.
+        by: iterations of a tile.
+        into: the numbers of the new RANGEs, by default the next ones.
+        rest: "cut" asks for a nest for the rest in every case.
 
     Raises:
         ScheduleError: `by` is larger than the loop, a bounded loop cannot be rounded up, or a
@@ -59,7 +71,8 @@ def split(body: UOp, name: int, by: int, into: tuple[int, int] | None = None) ->
     fresh = (number for number in fresh if number not in (outer, inner))
     once = _stored_once(body)
     slots = free_slots(body)
-    makers = [_Split(item, by, outer, inner, fresh, slots, once) for item in items]
+    cut = rest == "cut"
+    makers = [_Split(item, by, outer, inner, cut, fresh, slots, once) for item in items]
     if any(item.src and not reads_within(body, item) for item in items):
         raise ScheduleError(
             f"expected loads in bounds for all {size} iterations of range {name}, which has a bound"
@@ -111,6 +124,7 @@ class _Split:
     by: int
     outer: int
     inner: int
+    cut: bool
     fresh: Iterator[int]
     slots: Iterator[int]
     once: frozenset[UOp]
@@ -132,10 +146,10 @@ class _Split:
         """A closer of the RANGE with tiles in its place."""
         exact = self.size % self.by == 0
         if node.op is REDUCE:
-            if not exact and self.bound is None and node.arg.op is not MAX:
+            if not exact and self.bound is None and (self.cut or node.arg.op is not MAX):
                 return self._peeled(node)
             return self._reduced(node)
-        if not exact and combines(node):
+        if not exact and (self.cut or combines(node)):
             return self._cut(node)
         return self._tiled(node)
 
@@ -191,9 +205,12 @@ class _Split:
         """A nest of whole tiles, and a nest of the rest."""
         ordered = carried(node)
         before = node.src[1 : node.src.index(self.item, 1)]
-        if self.bound is not None or (self.item in ordered and not ordered.isdisjoint(before)):
+        name = self.item.arg.id
+        if self.bound is not None:
+            raise ScheduleError(f"expected a range without a bound to cut, but {name} has one")
+        if self.item in ordered and not ordered.isdisjoint(before):
             raise ScheduleError(
-                f"expected a tile that divides {self.size}, the size of range {self.item.arg.id}, "
+                f"expected a tile that divides {self.size}, the size of range {name}, "
                 f"for its iterations have to stay in order; got {self.by}"
             )
         count, rest = divmod(self.size, self.by)

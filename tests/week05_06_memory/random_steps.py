@@ -50,7 +50,7 @@ def split(body: Body) -> Step:
     size = body.loops[name].arg.size if body.loops else 1
     by = body.one_of([*[d for d in (2, 4, 8, 16, 3, 5) if d <= size], size, size + 1])
     into = (body.free, body.free + 1) if body.maybe() else None
-    return schedule.Split(name, max(by, 1), into)
+    return schedule.Split(name, max(by, 1), into, body.one_of((None, None, "overlap", "cut")))
 
 
 def kind(body: Body) -> Step:

@@ -39,6 +39,7 @@ from week05_06_memory.scheduling import kernel_names, scheduled
 EXAMPLES = {
     Split(1, 64, (5, 6)): "split range 1 by 64 into [5, 6]",
     Split(1, 64): "split range 1 by 64",
+    Split(1, 64, rest="cut"): 'split range 1 by 64 rest "cut"',
     Kind(6, "vector"): 'kind range 6 kind "vector"',
     Reorder((2, 0, 1)): "reorder order [2, 0, 1]",
     Join(0, 1, 4): "join outer 0 inner 1 into 4",
@@ -74,7 +75,7 @@ SPLIT = {"step": "split", "range": 1, "by": 4}
         ([{"range": 1}], 'step 1: expected {"step": one of split, kind'),
         ([{"step": 3}], 'step 1: expected {"step": one of split, kind'),
         ([SPLIT, {"step": "tile"}], 'step 2: expected {"step": one of split, kind'),
-        ([{**SPLIT, "to": 3}], "step 1: split: expected the keys range, by, into, got"),
+        ([{**SPLIT, "to": 3}], "step 1: split: expected the keys range, by, into, rest"),
         ([{"step": "split", "range": 1}], "step 1: split: expected an object .*; by is missing"),
         ([{**SPLIT, "by": 0}], "step 1: split: expected a size of a tile ≥ 1, got 0"),
         ([{**SPLIT, "by": 2.5}], "step 1: split: expected a size of a tile ≥ 1, got 2.5"),

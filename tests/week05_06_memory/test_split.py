@@ -74,6 +74,23 @@ def test_what_combines_is_cut_in_two_nests():
     agree(body, after, split(body, 1, 2), split(body, 0, 7), split(split(body, 0, 3), 1, 2))
 
 
+def test_a_nest_for_the_rest_where_it_is_asked_for():
+    body = copy(7)
+    after = split(body, 0, 4, (5, 6), "cut")
+    assert text(after) == (
+        "for i5 in 0..1:\n"
+        "  for i6 in 0..4:\n"
+        "    p0[i5*4 + i6] = p1[i5*4 + i6] + 1.0\n"
+        "for i1 in 0..3:\n"
+        "  p0[i1 + 4] = p1[i1 + 4] + 1.0\n"
+    )
+    largest = total(7, MAX)
+    agree(body, after, split(body, 0, 4, rest="overlap"))
+    agree(largest, split(largest, 0, 4, rest="cut"))
+    both = split(split(copy(7, 5), 0, 4, rest="cut"), 1, 2, rest="cut")
+    agree(copy(7, 5), both)
+
+
 SIZES = [(n, by) for n in (1, 2, 3, 7, 12, 13) for by in (1, 2, 3, 5, 7) if by <= n]
 BODIES = [copy, total, lambda n: total(n, MAX), lambda n: total(n, MUL), lambda n: row_sums(n, 3)]
 
