@@ -85,11 +85,15 @@ def rows(args: Inputs) -> UOp:
     return norm(x)
 
 
-def attention(args: Inputs) -> UOp:
+def causal(args: Inputs) -> UOp:
+    return attention(args, causal=True)
+
+
+def attention(args: Inputs, causal: bool = False) -> UOp:
     d, s, t = args.some(1, 4), args.one_of(1, 2, 3, 5, 8), args.one_of(1, 2, 3, 4, 7)
     groups = args.one_of(1, 2)
     q, k, v = args.tensor(2, t, d), args.tensor(groups, s, d), args.tensor(groups, s, d)
-    return library.attention(q, k, v, causal=args.one_of(True, False) and t <= s)
+    return library.attention(q, k, v, causal=causal and t <= s)
 
 
 def reduction(args: Inputs) -> UOp:
@@ -129,7 +133,20 @@ def indexed(args: Inputs) -> UOp:
 
 
 WORKLOADS = (
-    *(matmul, matmul, transposed, integers, conv, conv, pool, rows, rows, attention, attention),
+    *(
+        matmul,
+        matmul,
+        transposed,
+        integers,
+        conv,
+        conv,
+        pool,
+        rows,
+        rows,
+        attention,
+        causal,
+        causal,
+    ),
     *(reduction, reduction, scan, elementwise, moved, indexed),
 )
 
