@@ -304,6 +304,14 @@ def test_rows_that_nearly_fit_stay_whole_and_it_is_said_why():
     assert reason == "6.4e+03 bytes of rows fit in half of the second cache"
 
 
+@pytest.mark.parametrize(("queries", "keys"), [(67, 0), (67, 1), (0, 301)])
+def test_empty_rows_have_no_blocks(queries, keys):
+    found, traces = loops_of(heads(queries=queries, keys=keys), SMALL)
+    assert not traces["online"].fired
+    inputs = inputs_of(heads(queries=queries, keys=keys))
+    expect_right(heads(queries=queries, keys=keys), inputs, evaluate(found, inputs, state={}))
+
+
 def test_rows_that_are_stored_are_not_in_blocks():
     scores = matmul(given(0, 64, 16), given(1, 16, 600))
     _, trace = joined(program(softmax(scores)))

@@ -132,7 +132,7 @@ def expect_right(whole: UOp, case: Case, results: list[np.ndarray]) -> None:
         assert within(bound, got, output.dtype, FACTOR) is None
 
 
-@settings(max_examples=150, derandomize=True, **COMMON)
+@settings(max_examples=300, derandomize=True, **COMMON)
 @given(cases(), st.sampled_from(list(FORMS)), st.integers(1, 7), st.integers(1, 40))
 def test_blocks_of_any_shape_are_right(case, form, rows, size):
     whole = case.program(FORMS[form])
