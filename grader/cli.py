@@ -56,6 +56,7 @@ def refuse(why: object) -> NoReturn:
 @click.option("--no-shrink", is_flag=True, help="Do not look for smaller failing programs.")
 @click.option("--timeout", type=click.FloatRange(min=0.01), help="Seconds for one answer.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Tests at a time.")
+@click.option("--sanitize", is_flag=True, help="Build the emitted C with sanitizers.")
 @click.option("--allow-skips", is_flag=True, help="Tests that are skipped may pass.")
 @click.option("--no-gates", is_flag=True, help="Measure no speed.")
 @click.option("--gate-rounds", type=click.IntRange(min=3), help="Rounds of measuring a gate.")
@@ -71,6 +72,7 @@ def main(
     no_shrink: bool,
     timeout: float | None,
     jobs: int,
+    sanitize: bool,
     allow_skips: bool,
     no_gates: bool,
     gate_rounds: int | None,
@@ -97,9 +99,8 @@ def main(
             student.prepare()
         except SubmissionError as fault:
             refuse(fault)
-    options = Options(
-        None if student is None else student.folder, seed, state, not no_shrink, timeout, jobs
-    )
+    folder = None if student is None else student.folder
+    options = Options(folder, seed, state, not no_shrink, timeout, jobs, sanitize)
     run = RunResult(
         "the reference" if student is None else student.name,
         None if student is None else str(student.folder),

@@ -41,6 +41,7 @@ class Options:
     shrink: bool = True
     timeout: float | None = None
     jobs: int = 1
+    sanitize: bool = False
 
     def arguments(self, week: Week) -> list[str]:
         """As options of `grader.plugin`."""
@@ -53,6 +54,8 @@ class Options:
             found += ["--verb-timeout", str(self.timeout)]
         if self.jobs > 1:
             found += ["-n", str(self.jobs)]
+        if self.sanitize:
+            found.append("--sanitize")
         return found if self.shrink else [*found, "--no-shrink"]
 
 

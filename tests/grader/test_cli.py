@@ -98,6 +98,11 @@ def test_failure_is_reported(grade):
     assert (listed.exit_code, "bound missed" in listed.output) == (0, True)
 
 
+def test_sanitizers_are_asked_for(grade):
+    asks = "def test_asked(judge):\n    assert judge.sanitize\n"
+    assert [grade(asks, *more)[0].exit_code for more in ((), ("--sanitize",))] == [1, 0]
+
+
 def test_no_tests_is_no_pass(grade):
     result, data = grade("")
     assert result.exit_code == 1
