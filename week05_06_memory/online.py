@@ -3,7 +3,7 @@
 A softmax, and what weights by it, reads a row of scores several times. While a strip of rows fits
 in half of the second cache, the whole rows are held (`strips`). Where it does not, the kernels that
 compute the rows and those that sum over them become one kernel all the same, which holds a block of
-them at a time (`running`):
+them at a time (`running`, `blocks`):
 
     STAGE(x(i, j), j) for all j, m(i) = max, Σ exp2(x − m)·v
       →   for blocks J of a strip of rows I:  x(I, J);  m(I), and the sums, brought up to date
@@ -14,16 +14,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from week01_uops.calls import substitute
 from week01_uops.node import UOp
 from week01_uops.ops import CALL, MAX
 from week01_uops.passes import PassFunction, top_nodes
 from week01_uops.rewrite import Trace
-from week02_render.ops import END
+from week02_render.ops import END, loop
 from week03_loops.ops import REDUCE
 from week04_fusion.merge import describe, replace_calls
+from week05_06_memory.blocks import Blocks
 from week05_06_memory.machine import Machine
-from week05_06_memory.nests import find_range, fresh_numbers
-from week05_06_memory.running import Blocks, NoBlocks, find_running
+from week05_06_memory.nests import find_range, fresh_numbers, number
+from week05_06_memory.running import NoBlocks, find_running
 from week05_06_memory.split import split
 from week05_06_memory.strips import Join, Refusal, hold_strips, is_order_free
 from week05_06_memory.traffic import HIDDEN, ROWS, Strip, byte_cost, bytes_of, has_stage
@@ -87,13 +89,17 @@ def in_blocks(body: UOp, shape: Shape) -> UOp:
     Raises:
         NoBlocks: whole rows are needed all the same.
     """
-    strip = shape.row if shape.rows > 1 else None
-    if strip is not None and shape.rows < strip.arg.size:
-        numbers = fresh_numbers(body)
-        into = next(numbers), next(numbers)
-        body = split(body, strip.arg.id, shape.rows, into)
-        strip = find_range(body, into[1])
+    numbers = fresh_numbers(body)
+    into = next(numbers), next(numbers)
+    strip = loop(into[1], 1)
+    if shape.row is not None and shape.rows > 1:
+        strip = shape.row
+        if shape.rows < strip.arg.size:
+            body = split(body, strip.arg.id, shape.rows, into)
+            strip = find_range(body, into[1])
     found = Blocks(body, find_running(body), strip, shape.size).run()
+    if shape.rows == 1:
+        found = substitute(found, {strip: number(0)})
     if has_stage(found):
         raise NoBlocks("something else needs whole rows")
     return found
@@ -123,10 +129,10 @@ class Shape:
 
     @staticmethod
     def of(body: UOp, machine: Machine) -> Shape:
-        """A block that fits the first cache; NoBlocks if whole rows do well enough.
+        """A block in a quarter of the second cache; NoBlocks if whole rows do well enough.
 
-        Rows that read the same are as many as a block is long, or more, and divisible by what
-        tiles of them may be.
+        Rows that read the same are about as many as a block is long, and divisible by what tiles
+        of them may be.
         """
         running = find_running(body)
         loops = [r for r in body.src[1:] if r in running.loops]
@@ -139,12 +145,13 @@ class Shape:
             again = strip.read_again(running.x, *(f for t in running.totals for f in t.rest))
         if held <= machine.l2 // 2:
             raise NoBlocks(f"{held:.3g} bytes of rows fit in half of the second cache")
-        elements, size, rows = max(1, machine.l1 // each), machine.vector_bytes // each, 3
         if row is None or not again:
-            return Shape(row, 1, min(_power(elements), length))
+            return Shape(row, 1, min(_power(machine.l1 // 2 // each), length))
+        elements, size, rows = machine.l2 // 4 // each, machine.vector_bytes // each, 3
         while (2 * size) ** 2 <= elements:
             size *= 2
-        while 2 * rows * size <= elements:
+        widest = max(size, *(running.width(total) for total in running.totals))
+        while 2 * rows * widest <= elements:
             rows *= 2
         rows = min(rows, row.arg.size)
         return Shape(row, rows, min(max(size, _power(elements // rows)), length))
