@@ -104,8 +104,8 @@ def cases(draw) -> Case:
     if draw(st.booleans()):
         scores.sort()  # the maximum grows in every block
     values = generator.standard_normal((length, width))
-    if draw(st.integers(0, 9)) == 0:
-        values[generator.integers(length)] = np.nan
+    if draw(st.integers(0, 4)) == 0:
+        values[generator.integers(length)] = draw(st.sampled_from((np.nan, np.inf, -np.inf)))
     scale = draw(st.sampled_from((1.0, 0.125, 3.0)))
     return Case(scores.astype(np.float32), values.astype(np.float32), scale, draw(st.booleans()))
 
