@@ -232,11 +232,15 @@ Change = Callable[[UOp], UOp]
 
 
 def gated(effect: UOp, gate: UOp, free: Collection[UOp] = ()) -> UOp:
-    """The effect with one more gate on each STORE, but to storage that is free to take more."""
+    """The effect with one more gate on each STORE, but to storage that is free to take more.
+
+    What waits for one of these waits for the one with the gate.
+    """
+    gates = {n for n in toposort((effect,), _effects) if n.op is STORE}
     done: dict[UOp, UOp] = {}
-    for node in toposort((effect,), _effects):
-        new = node.with_src(tuple([done.get(s, s) for s in node.src]))
-        if node.op is STORE and storage_of(node.src[0]) not in free:
+    for node in toposort((effect,)):
+        new = node.with_src(tuple([done[s] for s in node.src]))
+        if node in gates and storage_of(node.src[0]) not in free:
             both = make(MUL, (new.src[2], gate)) if len(new.src) > 2 else gate
             new = make(STORE, (*new.src[:2], both))
         done[node] = new

@@ -31,6 +31,7 @@ from week03_loops.library import (
     sub,
 )
 from week03_loops.ops import REDUCE, ReduceArg
+from week04_fusion.merge import replace_calls
 from week05_06_memory.compiler import compiler_for, pipeline_for
 from week05_06_memory.dependence import carried
 from week05_06_memory.evaluate import evaluate
@@ -40,6 +41,7 @@ from week05_06_memory.nests import ScheduleError
 from week05_06_memory.online import online
 from week05_06_memory.roles import Nest, nests_of
 from week05_06_memory.running import NoBlocks, Running, find_running
+from week05_06_memory.split import split
 from week05_06_memory.tiling import tileable
 from week05_06_memory.widen import widen
 
@@ -366,3 +368,17 @@ def test_steps_do_not_move_what_blocks_bring_up_to_date(blocked):
     ):
         with pytest.raises(ScheduleError, match="brought up to date"):
             step()
+
+
+@pytest.mark.parametrize("by", [2, 5])
+def test_a_bounded_loop_over_blocks_can_be_split(by):
+    """What brings the sums up to date past the bound is gated, wherever it is waited for."""
+    whole = heads(queries=60, keys=160, causal=True)
+    after, _ = joined(whole)
+    (call,) = kernels(after)
+    (block,) = block_loops(after)
+    assert block.src
+    body = split(call.src[0], block.arg.id, by)
+    found = replace_calls(after, {call: call.with_src((body, *call.src[1:]))})
+    inputs = inputs_of(whole)
+    expect_right(whole, inputs, evaluate(found, inputs, state={}))
