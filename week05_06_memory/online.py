@@ -66,10 +66,15 @@ def _is_candidate(body: UOp, machine: Machine) -> bool:
 
 
 def _is_long(node: UOp, machine: Machine) -> bool:
-    """Whether two strips of rows over a loop of a node are more than half of a cache."""
-    closed = [r.arg.size for n in node.toposort() if n.op.closes for r in n.src[1:]]
-    longest = max(closed, default=0)
-    return 2 * ROWS * longest * node.dtype.bits // 8 > machine.l2 // 2
+    """Whether two strips of rows over a node's loops, or those inside, are half of a cache."""
+    closers = [node] if node.op.closes else [n for n in node.toposort() if n.op.closes]
+    longest = max([r.arg.size for n in closers for r in n.src[1:]], default=0)
+    return 2 * ROWS * longest * node.dtype.bits // 8 > _cache(machine) // 2
+
+
+def _cache(machine: Machine) -> int:
+    """Bytes of the second cache, or of the only one."""
+    return machine.l2 or machine.l1
 
 
 def _blocked(program: UOp, machine: Machine, trace: Trace) -> Iterator[tuple[UOp, UOp]]:
@@ -78,12 +83,12 @@ def _blocked(program: UOp, machine: Machine, trace: Trace) -> Iterator[tuple[UOp
         if _is_candidate(call.src[0], machine):
             try:
                 body = rows_first(call.src[0])
-                yield call, in_blocks(body, Shape.of(body, machine))
+                yield call, in_blocks(body, BlockShape.of(body, machine))
             except NoBlocks as reason:
                 trace.decline("online", str(reason), call)
 
 
-def in_blocks(body: UOp, shape: Shape) -> UOp:
+def in_blocks(body: UOp, shape: BlockShape) -> UOp:
     """The body, its loops in the order of `rows_first`, with its rows in blocks.
 
     Raises:
@@ -120,7 +125,7 @@ def rows_first(body: UOp) -> UOp:
 
 
 @dataclass(frozen=True)
-class Shape:
+class BlockShape:
     """A block: so many iterations of a loop over rows, and so many elements of each row."""
 
     row: UOp | None
@@ -128,7 +133,7 @@ class Shape:
     size: int
 
     @staticmethod
-    def of(body: UOp, machine: Machine) -> Shape:
+    def of(body: UOp, machine: Machine) -> BlockShape:
         """A block in a quarter of the second cache; NoBlocks if whole rows do well enough.
 
         Rows that read the same are about as many as a block is long, and divisible by what tiles
@@ -143,18 +148,20 @@ class Shape:
             strip = Strip(row, frozenset(loops) - {row})
             held = max(held, strip.held(body))
             again = strip.read_again(running.x, *(f for t in running.totals for f in t.rest))
-        if held <= machine.l2 // 2:
+        if held <= _cache(machine) // 2:
             raise NoBlocks(f"{held:.3g} bytes of rows fit in half of the second cache")
+        if again and not running.loops.issubset(loops):
+            raise NoBlocks("its rows are computed in loops of their own")
         if row is None or not again:
-            return Shape(row, 1, min(_power(machine.l1 // 2 // each), length))
-        elements, size, rows = machine.l2 // 4 // each, machine.vector_bytes // each, 3
+            return BlockShape(row, 1, min(_power(machine.l1 // 2 // each), length))
+        elements, size, rows = _cache(machine) // 4 // each, machine.vector_bytes // each, 3
         while (2 * size) ** 2 <= elements:
             size *= 2
         widest = max(size, *(running.width(total) for total in running.totals))
         while 2 * rows * widest <= elements:
             rows *= 2
         rows = min(rows, row.arg.size)
-        return Shape(row, rows, min(max(size, _power(elements // rows)), length))
+        return BlockShape(row, rows, min(max(size, _power(elements // rows)), length))
 
 
 def _power(size: int) -> int:

@@ -26,11 +26,7 @@ from week01_uops.calls import substitute
 from week01_uops.dtypes import DType, int64
 from week01_uops.node import CONST, UOp, toposort
 from week01_uops.ops import ADD, CAST, EXP2, MAX, MUL, NEG, RECIP
-from week02_render.ops import (
-    KEEP,
-    loop,
-    open_ranges,
-)
+from week02_render.ops import KEEP, loop, open_ranges
 from week03_loops.ops import REDUCE
 from week03_loops.reduction import accumulator_dtype
 from week05_06_memory.masks import closes, cuts, unstaged

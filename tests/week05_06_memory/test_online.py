@@ -329,6 +329,19 @@ def test_short_rows_stay_out_of_blocks():
     assert len(kernels(after)) == 2
 
 
+def test_kernels_in_blocks_are_not_taken_into_others():
+    whole = program(linear(heads().src[0], given(3, 8, 16)))
+    found, traces = loops_of(whole, SMALL)
+    assert len(kernels(found)) == 2
+    assert "one of the two is computed in blocks" in [r for _, r in traces["strips"].declined]
+    inputs = inputs_of(whole)
+    expect_right(whole, inputs, evaluate(found, inputs, state={}))
+
+
+def test_one_cache_is_enough():
+    assert joined(heads(), replace(SMALL, l1=8 << 10, l2=0, l3=0))[1].fired["online"] == 1
+
+
 def test_blocks_have_rows_where_rows_share_what_they_read():
     def rows(whole: UOp) -> set[int]:
         (call,) = kernels(joined(whole)[0])

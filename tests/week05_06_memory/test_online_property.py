@@ -22,7 +22,7 @@ from week03_loops.library.scan import lower_triangle
 from week04_fusion.merge import replace_calls
 from week05_06_memory.compiler import compiler_for
 from week05_06_memory.evaluate import evaluate
-from week05_06_memory.online import Shape, in_blocks, rows_first
+from week05_06_memory.online import BlockShape, in_blocks, rows_first
 from week05_06_memory.running import find_running
 from week05_06_memory.strips import hold_strips
 
@@ -117,7 +117,7 @@ def in_blocks_of(whole: UOp, rows: int, size: int) -> UOp:
     body = rows_first(call.src[0])
     running = find_running(body)
     row = next((r for r in body.src[1:] if r in running.loops), None)
-    shape = Shape(
+    shape = BlockShape(
         row,
         min(rows, row.arg.size) if row is not None else 1,
         min(size, running.counter.arg.size),
