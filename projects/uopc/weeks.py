@@ -26,6 +26,7 @@ from week05_06_memory.schedule import Schedule
 from week05_06_memory.scheduling import Arranged, scheduled
 from week07_08_gpu import compiler as week07
 from week07_08_gpu.threads import ThreadPlanner
+from week09_10_autodiff import compiler as week09
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ SCHEDULE = "schedule"
 
 WEEKS_5_AND_6 = Week(6, week05_ops.OPS, week05.COMPILER, week05.REFERENCE)
 WEEKS_7_AND_8 = Week(8, week05_ops.OPS, week07.COMPILER, week07.REFERENCE, ThreadPlanner)
+WEEKS_9_AND_10 = Week(10, week05_ops.OPS, week09.COMPILER, week09.REFERENCE, ThreadPlanner)
 
 WEEKS: Mapping[int, Week] = MappingProxyType(
     {
@@ -80,6 +82,8 @@ WEEKS: Mapping[int, Week] = MappingProxyType(
         6: WEEKS_5_AND_6,
         7: WEEKS_7_AND_8,
         8: WEEKS_7_AND_8,
+        9: WEEKS_9_AND_10,
+        10: WEEKS_9_AND_10,
     }
 )
 LATEST = max(WEEKS)

@@ -1,0 +1,1 @@
+"""Weeks 9 and 10: derivatives, tensors, and a language model trained with them."""

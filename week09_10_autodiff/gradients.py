@@ -1,0 +1,104 @@
+"""Reverse mode: the derivatives of a value, as a program of the same ops.
+
+    gradient(y, [x₀, x₁, …])   →   [∂⟨y, ȳ⟩/∂x₀, ∂⟨y, ȳ⟩/∂x₁, …]
+
+From the value back to what it is made of, every node n gets a cotangent n̄ = Σ over its users of
+what their rule says (`rules.RULES`). Sources that an op broadcasts get the sum over the axes that
+grew. What comes out is made of the ops that went in, so it can be differentiated again.
+
+Griewank and Walther, "Evaluating Derivatives", 2008, chapter 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from week01_uops.calls import inline
+from week01_uops.errors import ProgramError
+from week01_uops.node import UOp, const
+from week01_uops.ops import ADD, RETURN, parameters
+from week01_uops.rewrite import Trace
+from week03_loops.library import full, reduce_sum
+from week03_loops.ops import reshape
+from week09_10_autodiff.rules import RULES, no_derivative
+
+
+def gradient(y: UOp, wrt: Sequence[UOp], cotangent: UOp | None = None) -> list[UOp]:
+    """The derivatives of ⟨y, ȳ⟩ with respect to nodes, in their dtypes and shapes.
+
+    Args:
+        y: a float value without CALLs.
+        wrt: float nodes; zeros come back for those that y does not depend on.
+        cotangent: ȳ, of y's dtype and shape; 1 if it is not given and y is a scalar.
+
+    Raises:
+        ProgramError: E416 if y depends on one of them in a way that has no derivative.
+    """
+    if cotangent is None:
+        if y.shape:
+            raise ValueError(f"expected a cotangent for a value of shape {list(y.shape)}")
+        cotangent = const(1.0, y.dtype)
+    order = y.toposort()
+    active = _active(order, set(wrt))
+    cotangents: dict[UOp, UOp] = {y: cotangent} if y in active else {}
+    for node in reversed(order):
+        if node in cotangents and not active.isdisjoint(node.src):
+            _pull(node, cotangents[node], active, cotangents)
+    return [cotangents[x] if x in cotangents else full(0.0, x.dtype, x.shape) for x in wrt]
+
+
+def _active(order: Sequence[UOp], wrt: set[UOp]) -> set[UOp]:
+    """The nodes whose value changes with those of `wrt`, but for steps: what is no float."""
+    active: set[UOp] = set()
+    for node in order:
+        if node in wrt:
+            active.add(node)
+        elif not active.isdisjoint(node.src):
+            if node.dtype.is_float:
+                active.add(node)
+            elif node.op not in RULES:
+                raise no_derivative(node)
+    return active
+
+
+def _pull(node: UOp, bar: UOp, active: set[UOp], cotangents: dict[UOp, UOp]) -> None:
+    """Add to the cotangents of a node's sources."""
+    if node.op not in RULES:
+        raise no_derivative(node)
+    for source, part in zip(node.src, RULES[node.op](node, bar), strict=True):
+        if part is not None and source in active:
+            mine = unbroadcast(part, source.shape)
+            known = cotangents.get(source)
+            cotangents[source] = mine if known is None else ADD(known, mine)
+
+
+def unbroadcast(x: UOp, shape: tuple[int, ...]) -> UOp:
+    """X summed over the axes along which `shape` was broadcast to its own."""
+    new = len(x.shape) - len(shape)
+    grown = [a for a in range(new, len(x.shape)) if shape[a - new] == 1 != x.shape[a]]
+    axes = [*range(new), *grown]
+    return reshape(reduce_sum(x, axes), shape) if axes else x
+
+
+def grad(program: UOp, wrt: Sequence[int]) -> UOp:
+    """The verb `grad`: a program that returns the derivatives with respect to PARAM slots.
+
+    Raises:
+        ProgramError: E416 unless the program has one output, a float scalar, the slots are float
+            PARAMs of it, each named once, and all ops on the way have derivatives.
+    """
+    program = inline(program, Trace())
+    outputs = program.src
+    if len(outputs) != 1 or outputs[0].shape or not outputs[0].dtype.is_float:
+        got = ", ".join(f"{o.dtype}{list(o.shape)}" for o in outputs)
+        raise ProgramError("E416", f"expected one output, a float scalar, got {got}", outputs)
+    known = parameters(program)
+    for slot in wrt:
+        if slot not in known or not known[slot].dtype.is_float:
+            floats = [s for s, p in sorted(known.items()) if p.dtype.is_float]
+            what = f"{known[slot].dtype} in slot {slot}" if slot in known else f"slot {slot}"
+            raise ProgramError("E416", f"expected float PARAMs, slots {floats}, got {what}")
+    if len(set(wrt)) != len(wrt):
+        raise ProgramError("E416", f"expected each slot once, got {list(wrt)}")
+    result: UOp = RETURN(*gradient(outputs[0], [known[slot] for slot in wrt]))
+    return result
