@@ -1,0 +1,1 @@
+"""Training language models: what `uopc train` does, as a library."""
