@@ -23,6 +23,7 @@ from week05_06_memory.absorb import absorb
 from week05_06_memory.bounds import bound_masks
 from week05_06_memory.c_vector import render_vector_c
 from week05_06_memory.expand import accumulate
+from week05_06_memory.layout import lay_out
 from week05_06_memory.machine import Machine, detect
 from week05_06_memory.onehot import ONE_HOT
 from week05_06_memory.online import online
@@ -50,6 +51,7 @@ WIDER = {
 }
 
 RULES_OF_LOOPS = week03.RULES_OF_LOOPS + ONE_HOT + ROOTS
+LAYOUT = Pass("layout", "tensor", lay_out, TENSOR, "order each temporary's axes as it is read")
 ABSORB = Pass(
     "absorb", "loop", absorb(RULES_OF_LOOPS), LOOP, "make one-hot sums loads, with their masks"
 )
@@ -87,6 +89,7 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
     return (
         week04.COMPILER.extend("week05_06", DIALECT, WIDER)
         .replace_pass("fuse", fused)
+        .insert(LAYOUT, after="fuse")
         .insert(ABSORB, SCATTER, after="loops")
         .replace_pass("indices")
         .insert(indices(RULES_OF_LOOPS, LOOP), blocks, strips, shared, BOUNDS, after="merge")
