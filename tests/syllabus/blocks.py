@@ -11,6 +11,7 @@ it, as the words behind the fence say; a line `…` in it stands for any lines l
     text explain          what `uopc explain` prints, from the roles to the tiles
     text refusal          why the schedule is refused
     text eval             what `uopc eval` prints (no inputs)
+    uops grad 0,2         what `uopc grad --wrt 0,2` gives; blocks after it are derived from that
     uops refused E401 3   a wrong program: a code, or how it begins, and the line
 
 The path of a program file as the last word takes that program instead of the last one shown. A
@@ -117,6 +118,8 @@ def blocks(page: Path) -> Iterator[Block]:
         if words == ("json", "schedule"):
             schedule = "\n".join(inside)
         block = Block(page, week_of(page), at, words, inside, program, schedule)
+        if words[:2] == ("uops", "grad"):
+            program, schedule = "\n".join([*differentiated(block), ""]), "{}"
         if "/" in words[-1]:
             named = (ROOT / words[-1]).read_text(encoding="utf-8")
             block = replace(block, program=named, schedule="{}")
@@ -177,6 +180,12 @@ def emitted(block: Block) -> list[str]:
     return _stripped(lines[start : next(ends)])
 
 
+def differentiated(block: Block) -> list[str]:
+    slots = [int(slot) for slot in block.words[2].split(",")]
+    program = parsed(block.program, block.week)
+    return write(WEEKS[block.week].reference.grad(program, slots)).splitlines()
+
+
 def _stripped(lines: list[str]) -> list[str]:
     while lines and not lines[-1]:
         lines = lines[:-1]
@@ -220,6 +229,7 @@ DERIVED = {
     "explain": reasoned,
     "refusal": refused,
     "eval": evaluated,
+    "grad": differentiated,
 }
 
 

@@ -136,3 +136,61 @@ def test_positions_are_counted():
     """The windows of an arange: n − max(n − 1 − i, 0) terms, less one, is i."""
     for n in range(1, 20):
         assert all(n - max(n - 1 - i, 0) - 1 == i for i in range(n))
+
+
+def test_differences_have_the_errors_of_the_table():
+    """Weeks 9 and 10: sin at 1, by one side and by both."""
+
+    def errors(h, dtype):
+        x, h = dtype(1), dtype(h)
+        low, high = x - h, x + h
+        one = (np.sin(high) - np.sin(x)) / (high - x)
+        both = (np.sin(high) - np.sin(low)) / (high - low)
+        return [float(abs(found / math.cos(1) - 1)) for found in (one, both)]
+
+    for h, one, both in [
+        (1e-1, 7.9e-2, 1.7e-3),
+        (1e-2, 7.8e-3, 1.7e-5),
+        (1e-3, 7.8e-4, 1.7e-7),
+        (1e-5, 7.8e-6, 2.2e-11),
+    ]:
+        np.testing.assert_allclose(errors(h, np.float64), [one, both], rtol=0.5)
+    best = min(errors(10.0**-k, np.float64)[1] for k in range(1, 13))
+    assert 1e-13 < best < 1e-10
+    assert errors(1e-5, np.float32)[1] > errors(1e-3, np.float32)[1]
+    assert errors(1e-1, np.float32)[1] > errors(1e-3, np.float32)[1]
+
+
+def test_the_neuron_of_the_first_table():
+    w, x, b, t = 0.5, 3.0, -1.0, 1.0
+
+    def loss(w, x, b):
+        return (max(w * x + b, 0) - t) ** 2
+
+    h = 1e-6
+    assert loss(w, x, b) == 0.25
+    assert (loss(w + h, x, b) - loss(w - h, x, b)) / (2 * h) == pytest.approx(-3)
+    assert (loss(w, x + h, b) - loss(w, x - h, b)) / (2 * h) == pytest.approx(-0.5)
+    assert (loss(w, x, b + h) - loss(w, x, b - h)) / (2 * h) == pytest.approx(-1)
+
+
+def test_softmax_handed_back():
+    """x̄ = s·(c − Σ s·c), and a shift of x changes nothing."""
+    rng = np.random.default_rng(0)
+    x, c, v = rng.normal(size=(3, 50))
+
+    def softmax(x):
+        e = np.exp(x - x.max())
+        return e / e.sum()
+
+    s = softmax(x)
+    bar, h = s * (c - (s * c).sum()), 1e-6
+    slope = ((softmax(x + h * v) - softmax(x - h * v)) @ c) / (2 * h)
+    assert bar @ v == pytest.approx(slope, rel=1e-7)
+    assert bar.sum() == pytest.approx(0, abs=1e-15)
+
+
+def test_updates_that_bfloat16_rounds_away():
+    assert ml_dtypes.bfloat16(1 + 1 / 512) == 1
+    weight = ml_dtypes.bfloat16(0.1)
+    assert ml_dtypes.bfloat16(float(weight) + 1e-4) == weight
