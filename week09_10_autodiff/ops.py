@@ -1,0 +1,49 @@
+"""The one op that tensors add, which `realize` takes away before anything is compiled.
+
+DETACH x is the value of x; nothing is derived through it.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from week01_uops import intervals
+from week01_uops.args import integer
+from week01_uops.node import Op, Type, UOp, make
+from week01_uops.signatures import expect_value
+
+_numbers = itertools.count()
+
+
+def _same_value(src: tuple[UOp, ...], arg: int | None) -> Type:
+    expect_value(src[0])
+    return Type(src[0].dtype, src[0].shape)
+
+
+DETACH = Op(
+    "DETACH",
+    9,
+    (1, 1),
+    _same_value,
+    integer("a number ≥ 0", 0),
+    intervals.same,
+    internal=True,
+    optional=True,
+)
+
+
+def detach(x: UOp) -> UOp:
+    """The value of x as a constant of derivatives."""
+    return x if x.op is DETACH else make(DETACH, (x,))
+
+
+def variable(x: UOp) -> UOp:
+    """The value of x as a node of its own, equal to no other: something to derive for."""
+    return make(DETACH, (x,), next(_numbers))
+
+
+def bare(x: UOp) -> UOp:
+    """X without the DETACHes around it."""
+    while x.op is DETACH:
+        x = x.src[0]
+    return x

@@ -1,0 +1,133 @@
+"""From expressions to arrays: one compiled program for all values that are wanted together.
+
+    realize([a, b])   RETURN(a, b) with leaves and known values as PARAM 0, 1, …   →   arrays
+
+Slots are counted in the order in which the leaves are met, so two expressions that differ in
+nothing but which arrays they read are one program, and since nodes are hash-consed that program
+is the key of the cache by identity.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from week01_uops.node import CONST, UOp, make, toposort
+from week01_uops.ops import PARAM, RETURN, ParamArg
+from week02_render.buffers import aligned_empty
+from week02_render.runtime import LoadedProgram, load
+from week03_loops.ops import EXPAND, RESHAPE
+from week09_10_autodiff.compiler import REFERENCE
+from week09_10_autodiff.context import CONTEXT
+from week09_10_autodiff.errors import TensorError
+from week09_10_autodiff.ops import DETACH, bare
+from week09_10_autodiff.storage import LOCK, Storage, remember, storage_of
+
+CAPACITY = 512
+"""So many compiled programs are kept loaded; the one not used for longest goes first."""
+
+
+class Programs:
+    """Compiled programs by their canonical form; the least recently used are forgotten.
+
+    Attributes:
+        compiled: how many were compiled since the process began.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.compiled = 0
+        self._loaded: OrderedDict[UOp, LoadedProgram] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._loaded)
+
+    def get(self, program: UOp) -> LoadedProgram:
+        """The program, compiled and loaded."""
+        found = self._loaded.get(program)
+        if found is None:
+            found = load(REFERENCE.compile(program, "c"), program)
+            self.compiled += 1
+            self._loaded[program] = found
+            while len(self._loaded) > self.capacity:
+                self._loaded.popitem(last=False)
+        else:
+            self._loaded.move_to_end(program)
+        return found
+
+
+PROGRAMS = Programs(CAPACITY)
+
+
+def canonical(roots: Sequence[UOp]) -> tuple[UOp, list[Storage]]:
+    """The program that returns these values, and what its PARAMs 0, 1, … read.
+
+    Raises:
+        TensorError: a leaf has no storage; it does not belong to a tensor.
+    """
+    known: dict[UOp, Storage] = {}
+
+    def sources(node: UOp) -> tuple[UOp, ...]:
+        storage = storage_of(node)
+        if storage is None:
+            return node.src
+        known[node] = storage
+        return ()
+
+    done: dict[UOp, UOp] = {}
+    inputs: dict[Storage, UOp] = {}
+    for node in toposort(roots, sources):
+        if node in known:
+            done[node] = _input(node, known[node], inputs)
+        elif node.op is DETACH:
+            done[node] = done[node.src[0]]
+        elif node.op is PARAM:
+            raise TensorError(f"expected tensors whose elements are known, got the input {node!r}")
+        else:
+            done[node] = make(node.op, tuple([done[s] for s in node.src]), node.arg)
+    return make(RETURN, tuple([done[root] for root in roots])), list(inputs)
+
+
+def _input(node: UOp, storage: Storage, inputs: dict[Storage, UOp]) -> UOp:
+    """The PARAM that stands for a storage, one for all nodes that lie in it."""
+    if storage not in inputs:
+        inputs[storage] = make(PARAM, (), ParamArg(len(inputs), node.dtype, node.shape))
+    return inputs[storage]
+
+
+def realize(nodes: Sequence[UOp]) -> list[Storage]:
+    """Where the elements of these values lie, all that are not known computed in one program."""
+    with LOCK:
+        if CONTEXT.tracer is not None:
+            CONTEXT.tracer.realizing(nodes)
+        unknown = dict.fromkeys([bare(node) for node in nodes if storage_of(node) is None])
+        pending = [node for node in unknown if storage_of(node) is None and not _fill(node)]
+        if pending:
+            program, inputs = canonical(pending)
+            arrays = PROGRAMS.get(program).run([storage.array for storage in inputs])
+            for node, array in zip(pending, arrays, strict=True):
+                remember(node, Storage(array))
+        return [_known(node) for node in nodes]
+
+
+def _known(node: UOp) -> Storage:
+    found = storage_of(node)
+    if found is None:
+        found = storage_of(bare(node))
+        assert found is not None
+        remember(node, found)
+    return found
+
+
+def _fill(node: UOp) -> bool:
+    """Fill an array without a program if all elements are one constant, or if there are none."""
+    source = node
+    while source.op in (RESHAPE, EXPAND):
+        source = source.src[0]
+    if source.op is not CONST and node.size:
+        return False
+    array = aligned_empty(node.shape, node.dtype)
+    if node.size:
+        array[...] = source.arg.value
+    remember(node, Storage(array))
+    return True
