@@ -11,16 +11,25 @@ Griewank and Walther, "Evaluating Derivatives", 2008, chapter 3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from week01_uops.calls import inline
 from week01_uops.errors import ProgramError
 from week01_uops.node import UOp, const
 from week01_uops.ops import ADD, RETURN, parameters
 from week01_uops.rewrite import Trace
-from week03_loops.library import full, reduce_sum
-from week03_loops.ops import reshape
-from week09_10_autodiff.rules import RULES, no_derivative
+from week03_loops.library import full
+from week03_loops.ops import expand
+from week09_10_autodiff.factors import unbroadcast
+from week09_10_autodiff.invariant import invariant_maxima
+from week09_10_autodiff.rules import (
+    BROADCASTING,
+    RULES,
+    STEPS,
+    no_derivative,
+    of_power,
+    power_of,
+)
 
 
 def gradient(y: UOp, wrt: Sequence[UOp], cotangent: UOp | None = None) -> list[UOp]:
@@ -38,46 +47,54 @@ def gradient(y: UOp, wrt: Sequence[UOp], cotangent: UOp | None = None) -> list[U
         if y.shape:
             raise ValueError(f"expected a cotangent for a value of shape {list(y.shape)}")
         cotangent = const(1.0, y.dtype)
+    wanted = set(wrt)
     order = y.toposort()
-    active = _active(order, set(wrt))
+    active = _active(order, wanted, invariant_maxima(order))
     cotangents: dict[UOp, UOp] = {y: cotangent} if y in active else {}
     for node in reversed(order):
         if node in cotangents and not active.isdisjoint(node.src):
-            _pull(node, cotangents[node], active, cotangents)
-    return [cotangents[x] if x in cotangents else full(0.0, x.dtype, x.shape) for x in wrt]
+            for source, part in _parts(node, cotangents[node], wanted):
+                if source in active:
+                    known = cotangents.get(source)
+                    cotangents[source] = part if known is None else ADD(known, part)
+    return [
+        expand(cotangents[x], x.shape) if x in cotangents else full(0.0, x.dtype, x.shape)
+        for x in wrt
+    ]
 
 
-def _active(order: Sequence[UOp], wrt: set[UOp]) -> set[UOp]:
+def _active(order: Sequence[UOp], wrt: Collection[UOp], constant: Collection[UOp]) -> set[UOp]:
     """The nodes whose value changes with those of `wrt`, but for steps: what is no float."""
     active: set[UOp] = set()
     for node in order:
         if node in wrt:
             active.add(node)
-        elif not active.isdisjoint(node.src):
-            if node.dtype.is_float:
+        elif not active.isdisjoint(node.src) and node not in constant:
+            if node.dtype.is_float and node.op not in STEPS:
                 active.add(node)
             elif node.op not in RULES:
                 raise no_derivative(node)
     return active
 
 
-def _pull(node: UOp, bar: UOp, active: set[UOp], cotangents: dict[UOp, UOp]) -> None:
-    """Add to the cotangents of a node's sources."""
+def _parts(node: UOp, bar: UOp, wrt: Collection[UOp]) -> Iterator[tuple[UOp, UOp]]:
+    """What a node hands back: to its sources, or to the x of a power x^c that it is."""
+    power = power_of(node)
+    if power is not None and not _within(node, power[0], wrt):
+        yield power[0], of_power(node, bar, *power)
+        return
     if node.op not in RULES:
         raise no_derivative(node)
     for source, part in zip(node.src, RULES[node.op](node, bar), strict=True):
-        if part is not None and source in active:
-            mine = unbroadcast(part, source.shape)
-            known = cotangents.get(source)
-            cotangents[source] = mine if known is None else ADD(known, mine)
+        if part is not None:
+            over = node.shape if node.op in BROADCASTING else source.shape
+            yield source, unbroadcast(part, source.shape, over)
 
 
-def unbroadcast(x: UOp, shape: tuple[int, ...]) -> UOp:
-    """X summed over the axes along which `shape` was broadcast to its own."""
-    new = len(x.shape) - len(shape)
-    grown = [a for a in range(new, len(x.shape)) if shape[a - new] == 1 != x.shape[a]]
-    axes = [*range(new), *grown]
-    return reshape(reduce_sum(x, axes), shape) if axes else x
+def _within(power: UOp, x: UOp, wrt: Collection[UOp]) -> bool:
+    """Whether the product or the LOG2 between a power and its x is asked for."""
+    product = power.src[0]
+    return product in wrt or any(log in wrt and x in log.src for log in product.src)
 
 
 def grad(program: UOp, wrt: Sequence[int]) -> UOp:

@@ -1,9 +1,21 @@
 """The table of derivatives: what each op hands back to its sources.
 
-For y = op(x₀, x₁, …) and a cotangent ȳ, a rule gives x̄ₖ = ȳ·∂y/∂xₖ for each source, in the shape
-of y where the op broadcasts, and None to what has no derivative: integers, bools, conditions.
-Where a factor is 0 or 1, WHERE chooses and nothing is multiplied, so an infinite ȳ that does not
-count leaves no NaN behind.
+For y = op(x₀, x₁, …) and a cotangent ȳ, a rule gives x̄ₖ = ȳ·∂y/∂xₖ for each source, and None to
+what has no derivative: integers, bools, conditions. A cotangent may be smaller than its node if it
+broadcasts to it: the cotangent of every term of a sum is that of the sum, and the 1 that a loss
+starts with stays one constant.
+
+Where a factor is 0 or 1, WHERE chooses and nothing is multiplied, so that an infinite ȳ that does
+not count leaves no NaN behind. Elsewhere a rule gives infinities and NaNs where PyTorch's does,
+apart from what follows from the ops:
+
+- There is no division. The derivatives of a·RECIP(b) are made of RECIP(b), that of LOG2 x of
+  RECIP(x): they are infinite, or 0·∞, where 1/x overflows or x is infinite.
+- Equal maxima share, as in torch.maximum and torch.amax. So relu, MAX(x, 0), passes on ½ at 0
+  (PyTorch: 0), a clamp ½ at its ends (PyTorch: 1), and the first of several maxima in a window of
+  max_pool does not get all.
+- A power x^c, EXP2(c·LOG2 x), is NaN below 0, and so is its derivative. At 0 it is c·0^(c−1): of
+  √x infinite, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -14,12 +26,13 @@ from types import MappingProxyType
 
 from week01_uops.dtypes import int64
 from week01_uops.errors import ProgramError
-from week01_uops.node import Op, UOp, const
+from week01_uops.node import CONST, Op, UOp, const
 from week01_uops.ops import (
     ADD,
     CAST,
     CMPLT,
     CMPNE,
+    ELEMENTWISE,
     EXP2,
     FLOORDIV,
     FLOORMOD,
@@ -48,98 +61,147 @@ from week03_loops.ops import (
     shrink,
 )
 from week04_fusion.ops import STAGE
+from week09_10_autodiff.factors import scaled, times
+from week09_10_autodiff.ops import DETACH
 
-Rule = Callable[[UOp, UOp], tuple[UOp | None, ...]]
-"""rule(y, ȳ) → the cotangent of each source."""
+Parts = tuple[UOp | None, ...]
+Rule = Callable[[UOp, UOp], Parts]
+"""rule(y, ȳ) → the cotangent of each source; ȳ broadcasts to y."""
+
+STEPS = frozenset({CMPLT, CMPNE, FLOORDIV, FLOORMOD, DETACH})
+"""Ops that hand nothing back: 0 wherever there is a derivative, or by decree."""
+
+BROADCASTING = ELEMENTWISE | {EXPAND, LOAD}
+"""Ops whose sources are repeated up to the shape of the result."""
 
 
-def _none(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
-    """A step: no derivative, or 0 wherever there is one."""
+def no_derivative(node: UOp) -> ProgramError:
+    """E416: nothing is known of this op."""
+    said = "nothing is derived through storage or loops"
+    return ProgramError("E416", f"expected ops with a derivative, got {node.op}: {said}", (node,))
+
+
+def power_of(y: UOp) -> tuple[UOp, float] | None:
+    """The x and c of y = x^c, which is EXP2(c·LOG2 x)."""
+    product = y.src[0] if y.op is EXP2 else y
+    if product.op is not MUL or y is product:
+        return None
+    for log, factor in (product.src, product.src[::-1]):
+        if log.op is LOG2 and factor.op is CONST:
+            return log.src[0], float(factor.arg.value)
+    return None
+
+
+def of_power(y: UOp, bar: UOp, x: UOp, exponent: float) -> UOp:
+    """The cotangent ȳ·c·x^(c−1) of x, for y = x^c: of y itself where c is ½ or −½."""
+    slope = scaled(bar, exponent)
+    if exponent == 0.5:
+        return times(slope, RECIP(y))
+    if exponent == -0.5:
+        return times(slope, MUL(y, MUL(y, y)))
+    return times(slope, EXP2(MUL(LOG2(x), exponent - 1)))
+
+
+def _steps(y: UOp, bar: UOp) -> Parts:
     return (None,) * len(y.src)
 
 
-def _add(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _add(y: UOp, bar: UOp) -> Parts:
     return bar, bar
 
 
-def _mul(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _mul(y: UOp, bar: UOp) -> Parts:
+    """ȳ·b and ȳ·a; of a square 2·ȳ·a, at once."""
     a, b = y.src
-    return MUL(bar, b), MUL(bar, a)
+    if a is b:
+        return scaled(times(bar, a), 2.0), None
+    return times(bar, b), times(bar, a)
 
 
-def _max(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _max(y: UOp, bar: UOp) -> Parts:
     """Equal sources share: half of it each."""
     a, b = y.src
-    tie, zero = MUL(bar, 0.5), _number(0.0, bar)
+    tie, zero = scaled(bar, 0.5), _number(0.0, bar)
     return (
         WHERE(CMPNE(a, b), WHERE(CMPLT(a, b), zero, bar), tie),
         WHERE(CMPNE(a, b), WHERE(CMPLT(b, a), zero, bar), tie),
     )
 
 
-def _recip(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _neg(y: UOp, bar: UOp) -> Parts:
+    return (scaled(bar, -1.0),)
+
+
+def _recip(y: UOp, bar: UOp) -> Parts:
     """−ȳ·y²."""
-    return (NEG(MUL(bar, MUL(y, y))),)
+    return (scaled(times(bar, MUL(y, y)), -1.0),)
 
 
-def _exp2(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _exp2(y: UOp, bar: UOp) -> Parts:
     """ȳ·y·ln 2."""
-    return (MUL(MUL(bar, y), math.log(2)),)
+    return (scaled(times(bar, y), math.log(2)),)
 
 
-def _log2(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _log2(y: UOp, bar: UOp) -> Parts:
     """ȳ / (x·ln 2)."""
-    return (MUL(MUL(bar, RECIP(y.src[0])), 1 / math.log(2)),)
+    return (times(scaled(bar, 1 / math.log(2)), RECIP(y.src[0])),)
 
 
-def _where(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _where(y: UOp, bar: UOp) -> Parts:
     condition, zero = y.src[0], _number(0.0, bar)
     return None, WHERE(condition, bar, zero), WHERE(condition, zero, bar)
 
 
-def _cast(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _cast(y: UOp, bar: UOp) -> Parts:
     """In the source's dtype; nothing comes back through integers and bools."""
     source = y.src[0].dtype
     return (cast(bar, source) if source.is_float else None,)
 
 
-def _reshape(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
-    return (reshape(bar, y.src[0].shape),)
+def _expand(y: UOp, bar: UOp) -> Parts:
+    return (bar,)
 
 
-def _permute(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _reshape(y: UOp, bar: UOp) -> Parts:
+    return (reshape(expand(bar, y.shape), y.src[0].shape) if bar.shape else bar,)
+
+
+def _permute(y: UOp, bar: UOp) -> Parts:
     inverse = sorted(range(len(y.arg)), key=lambda axis: y.arg[axis])
-    return (permute(bar, inverse),)
+    return (permute(expand(bar, y.shape), inverse) if bar.shape else bar,)
 
 
-def _flip(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
-    return (flip(bar, y.arg),)
+def _flip(y: UOp, bar: UOp) -> Parts:
+    return (flip(expand(bar, y.shape), y.arg) if bar.shape else bar,)
 
 
-def _pad(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _pad(y: UOp, bar: UOp) -> Parts:
     x = y.src[0]
     box = [(low, low + size) for (low, _), size in zip(y.arg, x.shape, strict=True)]
-    return (shrink(bar, box),)
+    return (shrink(expand(bar, y.shape), box) if bar.shape else bar,)
 
 
-def _shrink(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _shrink(y: UOp, bar: UOp) -> Parts:
     x = y.src[0]
     margins = [(low, size - end) for (low, end), size in zip(y.arg, x.shape, strict=True)]
-    return (pad(bar, margins),)
+    return (pad(expand(bar, y.shape), margins),)
 
 
-def _reduce(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
-    """Σ: ȳ for every term. Π: as the tree of products. max: shared by the equal ones."""
+def _reduce(y: UOp, bar: UOp) -> Parts:
+    """Σ: ȳ for every term. Π: as the tree of products. max: shared by the equal ones.
+
+    The maximum of something with NaN has no equal: ȳ·0/0 for all.
+    """
     x, zero = y.src[0], _number(0.0, bar)
     if len(y.src) > 1:
         raise no_derivative(y)
     if y.arg.op is ADD:
-        return (expand(bar, x.shape),)
+        return (bar,)
     if y.arg.op is MUL:
-        return (_of_product(x, bar, y.arg.axes),)
+        return (_of_product(x, expand(bar, y.shape), y.arg.axes),)
     others = CMPNE(x, y)
     count = reduce_sum(WHERE(others, zero, 1.0), range(y.arg.axes))
-    return (WHERE(others, zero, MUL(bar, RECIP(count))),)
+    return (MUL(WHERE(others, zero, bar), RECIP(count)),)
 
 
 def _of_product(x: UOp, bar: UOp, axes: int) -> UOp:
@@ -172,31 +234,29 @@ def _first(x: UOp, count: int) -> UOp:
     return shrink(x, [(0, count), *((0, size) for size in x.shape[1:])])
 
 
-def _load(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _load(y: UOp, bar: UOp) -> Parts:
     """To the place where the gate is true, to the alternative where it is not."""
     if len(y.src) == 1:
         return (bar,)
     gate, zero = y.src[1], _number(0.0, bar)
-    return WHERE(gate, bar, zero), None, WHERE(gate, zero, bar)
+    return (WHERE(gate, bar, zero), None, WHERE(gate, zero, bar))[: len(y.src)]
 
 
-def _index(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _index(y: UOp, bar: UOp) -> Parts:
     """Each axis of the place gets the sum of what stands at its index: a one-hot sum."""
     place, *indices = y.src
+    bar = expand(bar, y.shape)
     for axis, item in enumerate(indices):
+        after = [1] * (len(bar.shape) - axis - len(item.shape))
+        rows = reshape(cast(item, int64), (*item.shape, *after))
         count = place.shape[axis]
-        rows = reshape(cast(item, int64), (item.size,))
-        if not item.shape:
-            bar = unsqueeze(bar, axis)
-        after = [1] * (len(bar.shape) - axis - 1)
-        elsewhere = CMPNE(unsqueeze(arange(count), 1), rows)
-        mask = reshape(elsewhere, (*elsewhere.shape, *after))
-        terms = WHERE(mask, _number(0.0, bar), unsqueeze(bar, axis))
-        bar = reduce_sum(terms, axis + 1)
+        positions = reshape(arange(count), (count, *[1] * len(rows.shape)))
+        terms = WHERE(CMPNE(positions, rows), _number(0.0, bar), unsqueeze(bar, axis))
+        bar = reduce_sum(terms, axis + 1) if item.shape else terms
     return (bar, *[None] * len(indices))
 
 
-def _stage(y: UOp, bar: UOp) -> tuple[UOp | None, ...]:
+def _stage(y: UOp, bar: UOp) -> Parts:
     """A value held is the value; a STAGE over loops has no derivative."""
     if len(y.src) > 1:
         raise no_derivative(y)
@@ -207,25 +267,20 @@ def _number(value: float, like: UOp) -> UOp:
     return const(value, like.dtype)
 
 
-def no_derivative(node: UOp) -> ProgramError:
-    """E416: nothing is known of this op."""
-    return ProgramError("E416", f"expected ops with a derivative, got {node.op}", (node,))
-
-
 RULES: Mapping[Op, Rule] = MappingProxyType(
     {
         ADD: _add,
         MUL: _mul,
         MAX: _max,
-        NEG: lambda y, bar: (NEG(bar),),
+        NEG: _neg,
         RECIP: _recip,
         EXP2: _exp2,
         LOG2: _log2,
         WHERE: _where,
         CAST: _cast,
-        **dict.fromkeys((CMPLT, CMPNE, FLOORDIV, FLOORMOD), _none),
+        **dict.fromkeys(STEPS, _steps),
         RESHAPE: _reshape,
-        EXPAND: lambda y, bar: (bar,),
+        EXPAND: _expand,
         PERMUTE: _permute,
         FLIP: _flip,
         PAD: _pad,
