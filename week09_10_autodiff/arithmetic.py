@@ -85,7 +85,7 @@ class Arithmetic(Core):
 
     def _in_place(self, value: Self) -> Self:
         """X += y changes x, as in PyTorch; the shape stays, and so does the dtype."""
-        return self.assign(value)
+        return self._changed("in place", value)
 
     def add(self, other: object) -> Self:
         """The sum; of bools: or."""

@@ -252,6 +252,13 @@ class Core:
         """The same value as a constant of derivatives."""
         return self._of(detach(self._node) if self._requires_grad else self._node)
 
+    def _changed(self, name: str, value: Core) -> Self:
+        """Assign what was computed in place of the value."""
+        if self._is_leaf and self._requires_grad and CONTEXT.derives:
+            said = f"{name}: expected a tensor that does not require grad, or no_grad()"
+            raise TensorError(f"{said}; derivatives of a variable that changes are not defined")
+        return self.assign(value)
+
     def assign(self, value: Core | Value | Array | Sequence[Any]) -> Self:
         """Change the value, to one that broadcasts to the shape, in this dtype.
 

@@ -10,7 +10,7 @@ from week01_uops.node import UOp
 from week01_uops.ops import ADD
 from week03_loops import library as lib
 from week03_loops.library.check import axes_of, axis_of, expect, expect_rank
-from week03_loops.library.movement import every
+from week03_loops.library.movement import every, pad_axis
 from week03_loops.ops import expand, flip, identity, permute, reshape
 
 
@@ -82,6 +82,16 @@ def every_nth(x: UOp, axis: int, step: int) -> UOp:
         return lib.narrow(x, axis, 0, count)
     margins = [(0, count * step - length if a == axis else 0) for a in range(len(x.shape))]
     return every(pad(x, margins), axis, step)
+
+
+def spread_out(x: UOp, axis: int, step: int) -> UOp:
+    """X with step − 1 zeros between its elements along an axis."""
+    length = x.shape[axis]
+    if step == 1 or length <= 1:
+        return x
+    rows = pad_axis(lib.unsqueeze(x, axis + 1), axis + 1, 0, step - 1)
+    line = reshape(rows, (*x.shape[:axis], length * step, *x.shape[axis + 1 :]))
+    return lib.narrow(line, axis, 0, (length - 1) * step + 1)
 
 
 def pad(x: UOp, margins: Sequence[tuple[int, int]], value: Value = 0) -> UOp:

@@ -17,6 +17,7 @@ from typing import final
 
 from week03_loops import library as lib
 from week09_10_autodiff import movement
+from week09_10_autodiff.access import Access
 from week09_10_autodiff.arithmetic import Comparison
 from week09_10_autodiff.casts import Casts
 from week09_10_autodiff.creation import Creation
@@ -27,7 +28,7 @@ from week09_10_autodiff.shaping import Shaping, joined
 
 
 @final
-class Tensor(Comparison, Reductions, Products, Shaping, Creation, Casts, Derivatives):
+class Tensor(Comparison, Access, Reductions, Products, Shaping, Creation, Casts, Derivatives):
     """An array of one dtype, computed when it is looked at.
 
     Args:
