@@ -111,7 +111,7 @@ class RunConfig:
     sample_tokens: int = setting(128, "tokens in a sample", least=1)
     prompt: str = setting("def ", "how a sample begins")
     checkpoint_every: int = setting(500, "steps between checkpoints; 0: only at the end", least=0)
-    log_every: int = setting(1, "steps between lines in the log", least=1)
+    folder: str = setting("run", "where everything is written")
 
 
 @dataclass(frozen=True)

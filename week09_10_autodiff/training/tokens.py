@@ -7,7 +7,6 @@ from, and are moved into place when they are whole.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from week02_render.cache import cache_directory, content_key
+from week09_10_autodiff.atomic import atomic_folder
 from week09_10_autodiff.training.corpus import Corpus
 from week09_10_autodiff.training.optional import library
 from week09_10_autodiff.training.settings import ConfigError
@@ -130,12 +130,8 @@ def _store(folder: Path, write: Callable[[Path], None]) -> bool:
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            made = Path(scratch) / "made"
-            made.mkdir()
+        with contextlib.suppress(FileExistsError), atomic_folder(folder) as made:
             write(made)
-            with contextlib.suppress(OSError):
-                made.rename(folder)
     except OSError:
         return False
-    return folder.exists()
+    return True
