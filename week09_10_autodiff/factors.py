@@ -28,8 +28,7 @@ def times(x: UOp, y: UOp) -> UOp:
         known = constant_of(other)
         if known is not None:
             return scaled(one, known.arg.value)
-    product: UOp = MUL(x, y)
-    return product
+    return _node(MUL(x, y))
 
 
 def scaled(x: UOp, factor: float) -> UOp:
@@ -37,26 +36,26 @@ def scaled(x: UOp, factor: float) -> UOp:
 
     1 leaves nothing, −1 a NEG at most. Constants are joined unless they over- or underflow.
     """
-    x, factor = _taken_apart(x, factor)
-    factor = x.dtype.round(factor)
-    if factor == 1:
-        return x
-    if factor == -1:
-        return _negated(x)
-    product: UOp = MUL(x, const(factor, x.dtype))
-    return product
+    base, known = _apart(x)
+    if not _joins(known, factor, x.dtype):
+        base, known = x, 1.0
+    factor = x.dtype.round(known * factor)
+    if base is None:
+        return const(factor, x.dtype)
+    if abs(factor) == 1:
+        return base if factor == 1 else _node(NEG(base))
+    return _node(MUL(base, const(factor, x.dtype)))
 
 
-def _taken_apart(x: UOp, factor: float) -> tuple[UOp, float]:
-    """X without a constant factor that may join another one, and both together."""
-    base, known = x, 1.0
+def _apart(x: UOp) -> tuple[UOp | None, float]:
+    """X without a constant factor, and the factor; of a CONST nothing else is left."""
     if x.op is NEG:
-        base, known = x.src[0], -1.0
-    elif x.op is MUL and x.src[1].op is CONST:
-        base, known = x.src[0], x.src[1].arg.value
-    elif x.op is CONST:
-        base, known = const(1.0, x.dtype), x.arg.value
-    return (base, known * factor) if _joins(known, factor, x.dtype) else (x, factor)
+        return x.src[0], -1.0
+    if x.op is MUL and x.src[1].op is CONST:
+        return x.src[0], x.src[1].arg.value
+    if x.op is CONST:
+        return None, x.arg.value
+    return x, 1.0
 
 
 def _joins(one: float, other: float, dtype: DType) -> bool:
@@ -64,9 +63,9 @@ def _joins(one: float, other: float, dtype: DType) -> bool:
     return math.isfinite(size) and size >= 2.0 ** (1 - dtype.max_exponent)
 
 
-def _negated(x: UOp) -> UOp:
-    result: UOp = const(-x.arg.value, x.dtype) if x.op is CONST else NEG(x)
-    return result
+def _node(node: UOp) -> UOp:
+    """The type of what an op gives when applied to nodes."""
+    return node
 
 
 def unbroadcast(x: UOp, shape: Sequence[int], over: Sequence[int]) -> UOp:

@@ -14,6 +14,8 @@ apart from what follows from the ops:
 - Equal maxima share, as in torch.maximum and torch.amax. So relu, MAX(x, 0), passes on ½ at 0
   (PyTorch: 0), a clamp ½ at its ends (PyTorch: 1), and the first of several maxima in a window of
   max_pool does not get all.
+- What is derived of Π is the product of the other elements, NaN of which PyTorch's quotient makes
+  where an element is infinite.
 - A power x^c, EXP2(c·LOG2 x), is NaN below 0, and so is its derivative. At 0 it is c·0^(c−1): of
   √x infinite, as in PyTorch.
 """
