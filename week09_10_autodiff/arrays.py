@@ -9,6 +9,7 @@ import numpy as np
 
 from week01_uops.dtypes import BY_NAME, DType, from_numpy
 from week02_render.buffers import Array, aligned_empty, as_array
+from week09_10_autodiff.dlpack import imported
 from week09_10_autodiff.errors import TensorError, TensorTypeError
 from week09_10_autodiff.promotion import default_dtype, dtype_of
 
@@ -33,9 +34,9 @@ def viewed(data: object) -> Array:
     try:
         if name in BY_NAME:
             return as_array(data, BY_NAME[name])
-        array = np.from_dlpack(data) if hasattr(data, "__dlpack__") else np.asarray(data)
+        array = imported(data) if hasattr(data, "__dlpack__") else np.asarray(data)
         return as_array(array, from_numpy(array.dtype))
-    except (TypeError, ValueError, OverflowError, BufferError) as error:
+    except (TypeError, ValueError, OverflowError, BufferError, RuntimeError) as error:
         raise TensorTypeError(f"expected numbers or an array of them: {error}") from None
 
 

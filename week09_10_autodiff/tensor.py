@@ -22,13 +22,16 @@ from week09_10_autodiff.arithmetic import Comparison
 from week09_10_autodiff.casts import Casts
 from week09_10_autodiff.creation import Creation
 from week09_10_autodiff.derivatives import Derivatives
+from week09_10_autodiff.interop import Interop
 from week09_10_autodiff.products import Products
 from week09_10_autodiff.reductions import Reductions
 from week09_10_autodiff.shaping import Shaping, joined
 
 
 @final
-class Tensor(Comparison, Access, Reductions, Products, Shaping, Creation, Casts, Derivatives):
+class Tensor(
+    Comparison, Access, Reductions, Products, Shaping, Creation, Interop, Derivatives, Casts
+):
     """An array of one dtype, computed when it is looked at.
 
     Args:
