@@ -23,6 +23,7 @@ from week05_06_memory.absorb import absorb
 from week05_06_memory.bounds import bound_masks
 from week05_06_memory.c_vector import render_vector_c
 from week05_06_memory.expand import accumulate
+from week05_06_memory.inplace import hold_in_output
 from week05_06_memory.layout import lay_out
 from week05_06_memory.machine import Machine, detect
 from week05_06_memory.onehot import ONE_HOT
@@ -60,17 +61,17 @@ BOUNDS = Pass("bounds", "loop", on_kernels(bound_masks), LOOP, "end loops where 
 TIDY = replace(indices(RULES_OF_LOOPS + WIDE_SUMS, LOOP), name="tidy")
 
 
-def _local_stages(body: UOp, trace: Trace) -> UOp:
-    stored = store_stages(body, trace)
-    allocs = [n for n in stored.toposort() if n.op is ALLOC and n.arg.addrspace is None]
-    return substitute(
-        stored, {n: make(ALLOC, (), replace(n.arg, addrspace="LOCAL")) for n in allocs}
-    )
+def _stages(machine: Machine) -> Pass:
+    def run(body: UOp, trace: Trace) -> UOp:
+        stored = store_stages(hold_in_output(body, machine, trace), trace)
+        allocs = [n for n in stored.toposort() if n.op is ALLOC and n.arg.addrspace is None]
+        return substitute(
+            stored, {n: make(ALLOC, (), replace(n.arg, addrspace="LOCAL")) for n in allocs}
+        )
 
+    about = "make each STAGE of a kernel local storage, or part of its output"
+    return Pass("stages", "loop", on_kernels(run), LOOP, about)
 
-STAGES = Pass(
-    "stages", "loop", on_kernels(_local_stages), LOOP, "make each STAGE of a kernel local storage"
-)
 
 UNROLL = Pass("unroll", "kernel", on_kernels(unrolled), LOOP, "copy what is unrolled")
 ACCUMULATE = replace(week03.ACCUMULATE, run=on_kernels(accumulate), leaves=WIDER[week02.LOOP])
@@ -93,7 +94,7 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
         .insert(ABSORB, SCATTER, after="loops")
         .replace_pass("indices")
         .insert(indices(RULES_OF_LOOPS, LOOP), blocks, strips, shared, BOUNDS, after="merge")
-        .insert(TIDY, STAGES, schedule, UNROLL, after="plan")
+        .insert(TIDY, _stages(machine), schedule, UNROLL, after="plan")
         .replace_pass("accumulate", ACCUMULATE)
     )
 

@@ -67,8 +67,11 @@ def candidates(nest: Nest, machine: Machine) -> Iterator[Tile]:
 def tileable(nest: Nest) -> frozenset[UOp]:
     """The loops that may be tiled: of kind loop, their iterations in any order.
 
+    Loops around nothing but other nests stay as they are.
     Where a row is computed in an outer loop, that loop is tiled only for the sake of a joint sum.
     """
+    if not nest.accesses:
+        return frozenset()
     loops = {r for r in (*nest.results, *nest.summed) if kind_of(r) == "loop"}
     if nest.root.op is END:
         loops -= carried(nest.root)
