@@ -16,6 +16,9 @@ class Watcher(Protocol):
     def saw(self, name: str, node: UOp) -> None:
         """An operation made a node."""
 
+    def derived(self, user: UOp, part: UOp) -> None:
+        """In a derivative, a node handed this cotangent to one of its sources."""
+
 
 class Tracer(Protocol):
     """Someone who captures a function, in which tensors may be changed but not looked at."""

@@ -20,6 +20,7 @@ from week01_uops.ops import ADD, RETURN, parameters
 from week01_uops.rewrite import Trace
 from week03_loops.library import full
 from week03_loops.ops import expand
+from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.factors import unbroadcast
 from week09_10_autodiff.invariant import invariant_maxima
 from week09_10_autodiff.rules import (
@@ -55,6 +56,8 @@ def gradient(y: UOp, wrt: Sequence[UOp], cotangent: UOp | None = None) -> list[U
         if node in cotangents and not active.isdisjoint(node.src):
             for source, part in _parts(node, cotangents[node], wanted):
                 if source in active:
+                    for watcher in CONTEXT.watchers:
+                        watcher.derived(node, part)
                     known = cotangents.get(source)
                     cotangents[source] = part if known is None else ADD(known, part)
     return [

@@ -84,7 +84,9 @@ class Inspector:
 
     def _new(self, node: UOp) -> Sequence[UOp]:
         """The nodes that no operation made before."""
-        return toposort((node,), lambda n: () if n in self._origins else n.src)
+        known = self._origins
+        found = toposort((node,), lambda n: () if n in known else n.src)
+        return [item for item in found if item not in known]
 
     def _look(self, node: UOp, origin: Origin) -> None:
         while node.op in VIEWS:
