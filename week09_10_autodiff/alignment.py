@@ -43,25 +43,22 @@ def moved(view: View, node: UOp) -> View | None:
 
 
 def _reshape(view: View, old: Shape, new: Shape) -> View | None:
-    """Axes are split, and joined where one continues the other."""
+    """Axes that continue one another are joined to runs, and the runs split."""
     if 0 in old:
         return None
-    axes = [(size, step) for size, step in zip(old, view.strides, strict=True) if size != 1]
+    runs: list[tuple[int, int]] = []
+    for size, step in zip(old, view.strides, strict=True):
+        if size != 1:
+            joins = runs and runs[-1][1] == size * step
+            runs.append((runs.pop()[0] * size if joins else size, step))
     strides = []
     for size in reversed(new):
-        stride = axes[-1][1] if axes and size != 1 else 0
-        strides.append(stride)
-        while size != 1:
-            count, step = axes.pop()
-            if step != stride:
-                return None
-            taken = min(size, count)
-            if max(size, count) % taken:
-                return None
-            size, rest = size // taken, count // taken
-            stride = step * taken
-            if rest > 1:
-                axes.append((rest, stride))
+        count, step = runs.pop() if size != 1 else (1, 0)
+        if count % size:
+            return None
+        strides.append(step)
+        if count > size:
+            runs.append((count // size, step * size))
     return View(view.offset, tuple(reversed(strides)))
 
 
