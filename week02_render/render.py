@@ -31,6 +31,8 @@ def render_c(program: UOp, *, checked: bool = False, tables: Tables[Any] = C) ->
 
     It exports `void program(void *const *inputs, void *const *outputs)`, and for a program with
     WORKSPACE also `size_t program_workspace(void)`; `program` then takes `void *workspace` too.
+    For a program with BUFFERs it exports how many there are, their slots, and where each lies,
+    which is in the unit's own memory until someone writes another address there.
 
     Raises:
         CompilerError: the program holds something that has no C text.
@@ -80,7 +82,7 @@ class _Unit:
             function.aliased |= _aliased(storages, function.written)
             self.calls.append(node)
         elif node.op is BUFFER:
-            self.buffers[node] = f"buffer{len(self.buffers)}"
+            self.buffers[node] = f"program_buffers[{len(self.buffers)}]"
         elif node.op is WORKSPACE:
             end = node.arg.offset + node.size * node.dtype.bits // 8
             self.workspace = max(self.workspace, end, 1)
@@ -109,9 +111,15 @@ class _Unit:
         )
 
     def _buffers(self) -> Iterator[str]:
-        for node, name in self.buffers.items():
+        names = [f"buffer{k}" for k in range(len(self.buffers))]
+        for node, name in zip(self.buffers, names, strict=True):
             c_type = STORAGE_TYPE[node.dtype]
             yield f"static {c_type} {name}[{max(node.size, 1)}] __attribute__((aligned(64)));\n"
+        if names:
+            slots = ", ".join(str(node.arg.slot) for node in self.buffers)
+            yield f"const int64_t program_buffer_count = {len(names)};"
+            yield f"const int64_t program_buffer_slots[] = {{{slots}}};"
+            yield f"void *program_buffers[] = {{{', '.join(names)}}};\n"
 
     def _kernel(self, function: Function) -> str:
         names = {node: f"p{slot}" for slot, node in function.slots.items()}

@@ -1,15 +1,21 @@
 """Compile a translation unit, load it, and call it on arrays.
 
 load(compiler.compile(program, "c"), program).run([a, b])   →   [result]
+
+BUFFERs lie in the loaded program's own memory, or in arrays that a call is bound to:
+
+call = loaded.bind([a, b], buffers={0: state}); call()   →   state is changed in place
 """
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +26,11 @@ from week01_uops.ops import parameters
 from week02_render.buffers import Array, address, aligned_empty, as_array, dense, is_dense
 from week02_render.cache import ObjectCache, content_key
 from week02_render.library import Library, ffi
+from week02_render.ops import BUFFER
 from week02_render.toolchain import BuildError, Toolchain, find_toolchain
 
 Inputs = Mapping[int, object] | Sequence[object]
+NO_BUFFERS: Mapping[int, object] = MappingProxyType({})
 
 
 class CheckError(Exception):
@@ -42,18 +50,21 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a program takes, by slot, and what it gives, in order."""
+    """What a program takes, by slot, what it gives, in order, and the BUFFERs it keeps, by slot."""
 
     inputs: Mapping[int, TensorType]
     outputs: tuple[TensorType, ...]
+    buffers: Mapping[int, TensorType] = field(default_factory=dict)
 
     @classmethod
     def of(cls, program: UOp) -> Signature:
         """The signature of a program, a RETURN at any level that still has all its PARAMs."""
         slots = sorted(parameters(program).items())
+        kept = {n.arg.slot: n for n in program.toposort() if n.op is BUFFER}
         return cls(
             {slot: TensorType(node.dtype, node.shape) for slot, node in slots},
             tuple([TensorType(node.dtype, node.shape) for node in program.src]),
+            {slot: TensorType(node.dtype, node.shape) for slot, node in sorted(kept.items())},
         )
 
     def arrays(self, inputs: Inputs) -> list[Array | None]:
@@ -78,26 +89,79 @@ class Signature:
             return [aligned_empty(wanted.shape, wanted.dtype) for wanted in self.outputs]
         if len(out) != len(self.outputs):
             raise ValueError(f"expected {len(self.outputs)} output arrays, got {len(out)}")
-        found = []
-        for number, (value, wanted) in enumerate(zip(out, self.outputs, strict=True)):
-            array = _checked(value, wanted, f"output {number}")
-            if not array.flags.writeable or not is_dense(array):
-                raise ValueError(
-                    f"output {number}: expected a writable contiguous array at a multiple of "
-                    "64 bytes; aligned_empty makes one"
-                )
-            found.append(array)
-        return found
+        return [
+            _in_place(value, wanted, f"output {number}")
+            for number, (value, wanted) in enumerate(zip(out, self.outputs, strict=True))
+        ]
+
+    def kept(self, buffers: Mapping[int, object]) -> dict[int, Array]:
+        """Arrays for BUFFERs by slot, which are read and written in place.
+
+        Raises:
+            ValueError, TypeError: there is no such BUFFER, or it cannot lie in the array.
+        """
+        return {
+            slot: _in_place(value, self.buffer(slot), f"buffer {slot}")
+            for slot, value in buffers.items()
+        }
+
+    def buffer(self, slot: int) -> TensorType:
+        """What a BUFFER holds; ValueError if there is none of this slot."""
+        if slot not in self.buffers:
+            known = ", ".join(map(str, self.buffers)) or "none"
+            raise ValueError(f"expected BUFFERs of the slots {known}, got slot {slot}")
+        return self.buffers[slot]
 
 
-def _expect_apart(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> None:
-    """ValueError if an output lies where an input or another output does."""
-    for number, output in enumerate(outputs):
-        named = [(f"input {slot}", array) for slot, array in enumerate(inputs)]
-        named += [(f"output {other}", array) for other, array in enumerate(outputs[:number])]
-        for name, array in named:
-            if array is not None and np.may_share_memory(output, array):
-                raise ValueError(f"output {number}: expected an array apart from {name}")
+def _in_place(value: object, wanted: TensorType, what: str) -> Array:
+    """The array that is to be written."""
+    if isinstance(value, (bool, int, float, list, tuple)):
+        raise TypeError(f"{what}: expected an array to write to, got {type(value).__name__}")
+    array = _checked(value, wanted, what)
+    if not array.flags.writeable or not is_dense(array):
+        raise ValueError(
+            f"{what}: expected a writable contiguous array at a multiple of "
+            "64 bytes; aligned_empty makes one"
+        )
+    return array
+
+
+class _Span(NamedTuple):
+    """The addresses of an array, and what it is called."""
+
+    start: int
+    end: int
+    kind: str
+    number: int
+
+
+def _spans(kind: str, arrays: Iterable[tuple[int, Array | None]]) -> Iterator[_Span]:
+    for number, array in arrays:
+        if array is not None and array.size:
+            start = address(array)
+            yield _Span(start, start + array.nbytes, kind, number)
+
+
+def _expect_apart(
+    inputs: Sequence[Array | None], outputs: Sequence[Array], buffers: Mapping[int, Array]
+) -> None:
+    """ValueError if an output or a BUFFER lies where anything else does; inputs may overlap."""
+    read, written = (
+        list(_spans("input", enumerate(inputs))),
+        list(_spans("buffer", buffers.items())),
+    )
+    written += _spans("output", enumerate(outputs))
+    ends: dict[bool, _Span] = {}  # of what came so far, read or written, that which ends last
+    for span in sorted([*read, *written]):
+        mine = span.kind != "input"
+        for other in (ends[k] for k in ends if mine or k):
+            if span.start < other.end:
+                order = ("output", "buffer", "input")
+                names = sorted((span, other), key=lambda s: (order.index(s.kind), -s.number))
+                first, second = (f"{s.kind} {s.number}" for s in names)
+                raise ValueError(f"{first}: expected an array apart from {second}")
+        if mine not in ends or span.end > ends[mine].end:
+            ends[mine] = span
 
 
 def _checked(value: object, wanted: TensorType, what: str) -> Array:
@@ -143,9 +207,10 @@ def build(text: str, cache: ObjectCache, toolchain: Toolchain) -> bytes:
 
 
 class LoadedProgram:
-    """A compiled program in this process, with BUFFERs of its own.
+    """A compiled program in this process.
 
-    Several threads may call it at once if the program has no BUFFER.
+    A BUFFER lies in memory of the program's own, zero at first, where a call is not bound to an
+    array for it. Several threads may call the program at once if it has no BUFFER.
     """
 
     def __init__(self, content: bytes, signature: Signature) -> None:
@@ -163,6 +228,15 @@ class LoadedProgram:
         if self._function is None:
             raise BuildError("expected the source to export `program`, but it does not")
         self._local = threading.local()
+        self._buffers = _Buffers(library)
+
+    def buffer(self, slot: int) -> Array:
+        """A view of a BUFFER in the program's own memory, which calls read and write.
+
+        Raises:
+            ValueError: the program has no such BUFFER.
+        """
+        return self._buffers.view(slot, self.signature.buffer(slot))
 
     def run(self, inputs: Inputs, out: Sequence[object] | None = None) -> list[Array]:
         """The outputs for these inputs: arrays by slot, of NumPy, torch or any other library.
@@ -178,15 +252,30 @@ class LoadedProgram:
         call()
         return call.outputs
 
-    def bind(self, inputs: Inputs, out: Sequence[object] | None = None) -> BoundCall:
+    def bind(
+        self,
+        inputs: Inputs,
+        out: Sequence[object] | None = None,
+        buffers: Mapping[int, object] = NO_BUFFERS,
+    ) -> BoundCall:
         """The program with its arrays, to be called many times without any preparation.
 
         What `run` says of arrays holds here too: an input that had to be copied is copied once.
+
+        Args:
+            inputs: arrays by slot.
+            out: arrays for the outputs; new ones if they are not given.
+            buffers: arrays by slot that BUFFERs lie in, read and written in place: contiguous, at
+                multiples of 64 bytes, apart from all others. The rest lie where `buffer` shows.
+
+        Raises:
+            ValueError, TypeError: an array is missing, of another type, or lies in another.
         """
         arrays, results = self.signature.arrays(inputs), self.signature.results(out)
-        if out is not None:
-            _expect_apart(arrays, results)
-        return BoundCall(self, arrays, results)
+        kept = self.signature.kept(buffers)
+        if out is not None or kept:
+            _expect_apart(arrays, results, kept)
+        return BoundCall(self, arrays, results, kept)
 
     def _workspace(self) -> Any:  # noqa: ANN401 - a C pointer
         """This thread's workspace."""
@@ -201,29 +290,104 @@ class LoadedProgram:
             raise CheckError(ffi.string(self._error).decode())
 
 
+class _Buffers:
+    """The table of a loaded program that says where each BUFFER lies.
+
+    Attributes:
+        own: the program's own memory for each, as addresses, in the order of the table.
+        places: slot → position in the table; a BUFFER that nothing uses is not there.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        count = library.symbol("program_buffer_count", "int64_t *")
+        size = int(count[0]) if count else 0
+        slots = library.symbol("program_buffer_slots", "int64_t *")
+        self._table = library.symbol("program_buffers", "intptr_t *")
+        self.own = [int(self._table[k]) for k in range(size)]
+        self.places = {int(slots[k]): k for k in range(size)}
+        self._current: object = None
+
+    def view(self, slot: int, wanted: TensorType) -> Array:
+        """An array over the program's own memory, which keeps the program loaded."""
+        if slot not in self.places:
+            return np.zeros(wanted.shape, wanted.dtype.numpy)
+        count = math.prod(wanted.shape)
+        start = ffi.cast("char *", self.own[self.places[slot]])
+        kept = ffi.gc(start, lambda _, library=self._library: None)
+        memory = ffi.buffer(kept, count * wanted.dtype.numpy.itemsize)
+        return np.frombuffer(memory, wanted.dtype.numpy, count).reshape(wanted.shape)
+
+    def use(self, addresses: Any) -> None:  # noqa: ANN401 - a C array
+        """From now on BUFFERs lie at these addresses."""
+        if self._current is not addresses:
+            ffi.memmove(self._table, addresses, ffi.sizeof(addresses))
+            self._current = addresses
+
+    def forget(self, addresses: Any) -> None:  # noqa: ANN401 - a C array
+        """The addresses have changed."""
+        if self._current is addresses:
+            self._current = None
+
+
 class BoundCall:
     """A call with its arrays: `call()` runs it, in the thread that made it.
 
     Attributes:
         inputs: by slot; None in a gap.
         outputs: written by each call.
+        buffers: by slot, those that do not lie in the program's own memory.
     """
 
     def __init__(
-        self, program: LoadedProgram, inputs: Sequence[Array | None], outputs: list[Array]
+        self,
+        program: LoadedProgram,
+        inputs: list[Array | None],
+        outputs: list[Array],
+        buffers: dict[int, Array],
     ) -> None:
         self.inputs = inputs
         self.outputs = outputs
+        self.buffers = buffers
         self._program = program
         self._function = program._function
+        self._table = program._buffers
         workspace = [program._workspace()] if program._workspace_size else []
         self._arguments = (_pointers(inputs), _pointers(outputs), *workspace)
+        self._addresses = ffi.new("intptr_t[]", self._table.own)
+        for slot, array in buffers.items():
+            self._lay(slot, array)
 
     def __call__(self) -> None:
         """Run the program."""
+        if self._table.places:
+            self._table.use(self._addresses)
         self._function(*self._arguments)
         if self._program._error is not None:
             self._program.check()
+
+    def set_input(self, slot: int, array: Array) -> None:
+        """Read an input from another array, which is not checked: see `is_dense`."""
+        self.inputs[slot] = array
+        self._arguments[0][slot] = address(array)
+
+    def set_buffer(self, slot: int, array: Array) -> None:
+        """Lay a BUFFER into another array, which is not checked: see `is_dense`."""
+        self.buffers[slot] = array
+        self._lay(slot, array)
+        self._table.forget(self._addresses)
+
+    def renew_outputs(self) -> list[Array]:
+        """New arrays for the outputs, which the next calls write."""
+        self.outputs = self._program.signature.results(None)
+        for number, array in enumerate(self.outputs):
+            self._arguments[1][number] = address(array)
+        return self.outputs
+
+    def _lay(self, slot: int, array: Array) -> None:
+        place = self._table.places.get(slot)
+        if place is not None:
+            self._addresses[place] = address(array)
 
 
 def _pointers(arrays: Sequence[Array | None]) -> Any:  # noqa: ANN401 - a C array

@@ -28,7 +28,7 @@ PLAN = Pass("plan", "loop", plan_buffers, week03.LOOP, "share memory among tempo
 
 COMPILER = (
     week03.COMPILER.extend("week04", DIALECT, {week03.TENSOR: TENSOR})
-    .insert(STAGE_ALL, FUSE, STORE_STAGES, after="reads")
+    .replace_pass("reads", STAGE_ALL, FUSE, STORE_STAGES, week03.READS)
     .replace_pass("temporaries", MERGE, PLAN)
 )
 

@@ -5,7 +5,8 @@
 It is done in two cases. Side by side: neither waits for the other, and one reads nothing that the
 other does not: sum and sum of squares of one array, not three products of one matrix with three
 others. In a chain: the later one reads what the earlier one writes, each element in the very
-iteration that has written it, and takes the value instead of loading it.
+iteration that has written it, and takes the value instead of loading it; or it replaces what the
+earlier one reads, each element by what it makes of it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from week01_uops.ops import CALL, PARAM, CallArg, ParamArg
 from week01_uops.passes import top_nodes
 from week01_uops.rewrite import Trace
 from week02_render.ops import AFTER, ALLOC, END, LOAD, STORE, storage_of
+
+Element = tuple[UOp, tuple[UOp, ...]]
+"""A storage, and the indices of an element of it."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def _is_chain(earlier: Kernel, later: Kernel) -> bool:
         if n.op is STORE and len(n.src) == 2 and storage_of(n.src[0]).op is PARAM
         if set(earlier.loops) <= set(n.src[0].src[1:])
     }
-    if later.written & (earlier.written | earlier.read):
+    if later.written & earlier.written or not _overwrites(earlier, later):
         return False
     loads = [n for n in later.call.src[0].toposort() if n.op is LOAD]
     for node in loads:
@@ -87,6 +91,42 @@ def _is_chain(earlier: Kernel, later: Kernel) -> bool:
             if place in earlier.written and (at not in stored or len(node.src) > 1):
                 return False
     return True
+
+
+def _overwrites(earlier: Kernel, later: Kernel) -> bool:
+    """Whether the later kernel may store to what the earlier one reads.
+
+    It may if both access each element in one iteration only, and what is stored depends on what
+    was there: so the load comes first.
+    """
+    known = dict(_stored(earlier.call))
+    loaded = _loaded(earlier.call, earlier.call.src[0]) | _loaded(later.call, later.call.src[0])
+    for place in later.written & earlier.read:
+        stores = [(at, loads) for at, loads in _stored(later.call) if at[0] is place]
+        at, loads = stores[0]
+        if len(stores) > 1 or not set(earlier.loops) <= set(at[1]):
+            return False
+        needed = loads.union(*[known[item] for item in loads if item in known])
+        if at not in needed or any(item != at for item in loaded if item[0] is place):
+            return False
+    return True
+
+
+def _element(call: UOp, access: UOp) -> Element:
+    """What a LOAD or STORE in a CALL's body is about, in terms of the program's storage."""
+    base = storage_of(access.src[0])
+    place = storage_of(call.src[1 + base.arg.slot]) if base.op is PARAM else base
+    return place, access.src[0].src[1:]
+
+
+def _loaded(call: UOp, value: UOp) -> set[Element]:
+    return {_element(call, n) for n in value.toposort() if n.op is LOAD}
+
+
+def _stored(call: UOp) -> list[tuple[Element, set[Element]]]:
+    """What a CALL's body stores, each with what the value is loaded from."""
+    stores = [n for n in call.src[0].toposort() if n.op is STORE]
+    return [(_element(call, n), _loaded(call, n.src[1])) for n in stores]
 
 
 def kernels_of(program: UOp) -> list[Kernel]:
