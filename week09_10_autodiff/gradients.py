@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from week01_uops.calls import inline
+from week01_uops.calls import inline, substitute
 from week01_uops.errors import ProgramError
-from week01_uops.node import UOp, const
+from week01_uops.node import UOp, const, make, toposort
 from week01_uops.ops import ADD, RETURN, parameters
 from week01_uops.rewrite import Trace
+from week02_render.ops import zero
 from week03_loops.library import full
 from week03_loops.ops import expand
 from week09_10_autodiff.context import CONTEXT
-from week09_10_autodiff.factors import unbroadcast
+from week09_10_autodiff.factors import constant_of, unbroadcast
 from week09_10_autodiff.invariant import invariant_maxima
+from week09_10_autodiff.ops import LATER, RECOMPUTE, variable
 from week09_10_autodiff.rules import (
     BROADCASTING,
     RULES,
@@ -82,6 +84,9 @@ def _active(order: Sequence[UOp], wrt: Collection[UOp], constant: Collection[UOp
 
 def _parts(node: UOp, bar: UOp, wrt: Collection[UOp]) -> Iterator[tuple[UOp, UOp]]:
     """What a node hands back: to its sources, or to the x of a power x^c that it is."""
+    if node.op is RECOMPUTE:
+        yield from _recomputed(node, bar, wrt)
+        return
     power = power_of(node)
     if power is not None and not _within(node, power[0], wrt):
         yield power[0], of_power(node, bar, *power)
@@ -92,6 +97,42 @@ def _parts(node: UOp, bar: UOp, wrt: Collection[UOp]) -> Iterator[tuple[UOp, UOp
         if part is not None:
             over = node.shape if node.op in BROADCASTING else source.shape
             yield source, unbroadcast(part, source.shape, over)
+
+
+def _recomputed(node: UOp, bar: UOp, wrt: Collection[UOp]) -> list[tuple[UOp, UOp]]:
+    """What RECOMPUTE y x₀ x₁ … hands to the xₖ, and to what is asked for of that y is made of.
+
+    These are the derivatives of y, with LATER(xₖ, ȳ) in place of xₖ. So everything between xₖ and
+    y is a second node beside the one that gave y, computed when ȳ is known, and the first one is
+    not kept for it. The x̄ₖ come after the other derivatives, which would keep the second.
+    Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.
+    """
+    y, *given = node.src
+    inputs = dict.fromkeys(given)
+    below = toposort((y,), lambda n: () if n in inputs else n.src)
+    others = [n for n in below if n in wrt and n not in inputs]
+    blank = {x: _blank(x) for x in inputs}
+    floats = [x for x in inputs if x.dtype.is_float]
+    start = _blank(bar)
+    parts = gradient(substitute(y, blank), [*(blank[x] for x in floats), *others], start)
+    late = {blank[x]: _after(x, [bar]) for x in inputs}
+    parts = list(substitute(make(RETURN, tuple(parts)), {**late, start: bar}).src)
+    own = parts[len(floats) :]
+    return [
+        *zip(floats, [_after(x, own) for x in parts[: len(floats)]], strict=True),
+        *zip(others, own, strict=True),
+    ]
+
+
+def _blank(x: UOp) -> UOp:
+    """A node of this type that is equal to no other and made of nothing."""
+    return variable(expand(const(zero(x.dtype), x.dtype), x.shape))
+
+
+def _after(x: UOp, values: Sequence[UOp]) -> UOp:
+    """X, once the values are computed; constants are from the beginning."""
+    awaited = tuple(v for v in dict.fromkeys(values) if constant_of(v) is None)
+    return make(LATER, (x, *awaited)) if awaited else x
 
 
 def _within(power: UOp, x: UOp, wrt: Collection[UOp]) -> bool:

@@ -1,6 +1,10 @@
-"""The one op that tensors add, which `realize` takes away before anything is compiled.
+"""The ops that tensors add, which `realize` takes away before anything is compiled.
 
 DETACH x is the value of x; nothing is derived through it.
+RECOMPUTE y x₀ x₁ … is the value of y, whose derivatives compute again what lies between y and
+the xₖ rather than keep it.
+LATER x v₀ v₁ … is the value of x, computed when the values vₖ are known: the nodes made of it are
+others than those made of x.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ import itertools
 
 from week01_uops import intervals
 from week01_uops.args import integer
-from week01_uops.node import Op, Type, UOp, make
+from week01_uops.node import MANY, Op, Type, UOp, make
 from week01_uops.signatures import expect_value
 
 _numbers = itertools.count()
@@ -30,6 +34,10 @@ DETACH = Op(
     internal=True,
     optional=True,
 )
+RECOMPUTE = Op("RECOMPUTE", 9, (1, MANY), _same_value, interval=intervals.same, internal=True)
+LATER = Op("LATER", 9, (1, MANY), _same_value, interval=intervals.same, internal=True)
+NAMES = frozenset({DETACH, RECOMPUTE})
+"""Ops whose value is their first source's."""
 
 
 def detach(x: UOp) -> UOp:

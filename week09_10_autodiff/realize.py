@@ -20,7 +20,8 @@ from week03_loops.ops import EXPAND, RESHAPE
 from week09_10_autodiff.compiler import REFERENCE
 from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.errors import TensorError
-from week09_10_autodiff.ops import DETACH, bare
+from week09_10_autodiff.later import in_order
+from week09_10_autodiff.ops import NAMES, RECOMPUTE, bare
 from week09_10_autodiff.storage import LOCK, Storage, remember, storage_of
 
 CAPACITY = 512
@@ -70,7 +71,7 @@ def canonical(roots: Sequence[UOp]) -> tuple[UOp, list[Storage]]:
     def sources(node: UOp) -> tuple[UOp, ...]:
         storage = storage_of(node)
         if storage is None:
-            return node.src
+            return node.src[:1] if node.op is RECOMPUTE else node.src
         known[node] = storage
         return ()
 
@@ -79,13 +80,14 @@ def canonical(roots: Sequence[UOp]) -> tuple[UOp, list[Storage]]:
     for node in toposort(roots, sources):
         if node in known:
             done[node] = _input(node, known[node], inputs)
-        elif node.op is DETACH:
+        elif node.op in NAMES:
             done[node] = done[node.src[0]]
         elif node.op is PARAM:
             raise TensorError(f"expected tensors whose elements are known, got the input {node!r}")
         else:
             done[node] = make(node.op, tuple([done[s] for s in node.src]), node.arg)
-    return make(RETURN, tuple([done[root] for root in roots])), list(inputs)
+    program = make(RETURN, tuple([done[root] for root in roots]))
+    return in_order(program), list(inputs)
 
 
 def _input(node: UOp, storage: Storage, inputs: dict[Storage, UOp]) -> UOp:
