@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from pathlib import Path
 from types import FrameType
@@ -11,6 +12,8 @@ from week01_uops.errors import ProgramError
 
 OURS = ("week01_uops", "week02_render", "week03_loops", "week09_10_autodiff", "contextlib")
 LONGEST = 80
+_OTHER_NAME = re.compile(r"^\w+: ")
+"""The library's name of a function, at the beginning of its errors."""
 
 
 class TensorError(ValueError):
@@ -38,7 +41,7 @@ class TensorTypeError(TensorError, TypeError):
 def converted(error: Exception, name: str) -> TensorError:
     """The TensorError of a fault that the library found in the arguments of `name`."""
     message = str(error.args[0] if isinstance(error, ProgramError) else error)
-    return TensorError(message if message.startswith(f"{name}:") else f"{name}: {message}")
+    return TensorError(f"{name}: {_OTHER_NAME.sub('', message)}")
 
 
 def user_line() -> str:

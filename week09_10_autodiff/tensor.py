@@ -23,6 +23,7 @@ from week09_10_autodiff.casts import Casts
 from week09_10_autodiff.creation import Creation
 from week09_10_autodiff.derivatives import Derivatives
 from week09_10_autodiff.interop import Interop
+from week09_10_autodiff.ordering import Ordering
 from week09_10_autodiff.products import Products
 from week09_10_autodiff.reductions import Reductions
 from week09_10_autodiff.shaping import Shaping, joined
@@ -30,7 +31,16 @@ from week09_10_autodiff.shaping import Shaping, joined
 
 @final
 class Tensor(
-    Comparison, Access, Reductions, Products, Shaping, Creation, Interop, Derivatives, Casts
+    Comparison,
+    Access,
+    Ordering,
+    Reductions,
+    Products,
+    Shaping,
+    Creation,
+    Interop,
+    Derivatives,
+    Casts,
 ):
     """An array of one dtype, computed when it is looked at.
 
