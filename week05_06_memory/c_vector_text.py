@@ -194,7 +194,7 @@ def _cast(node: UOp, terms: Terms) -> Term | None:
     (source,) = node.src
     elements = held(source)
     if source.dtype is dtypes.bool_ and dtype is not dtypes.bool_:  # −1 is true
-        x = infix("&", BITS, x, Term("1", ATOM))
+        x = infix("&", BITS, Term(at(UNARY, x), UNARY, x.lanes), Term("1", ATOM))
     if dtype is dtypes.bool_ and source.dtype is not dtypes.bool_:
         return mask(infix("!=", EQUAL, x, literal(0, elements)), elements)
     if dtype.is_int and source.dtype.is_float:

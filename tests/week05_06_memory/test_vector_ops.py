@@ -20,7 +20,7 @@ from tests.week02_render.test_c_text import (
 from tests.week05_06_memory.vectors import elementwise
 from week01_uops.dtypes import ALL, FLOATS, bool_
 from week01_uops.node import const
-from week01_uops.ops import ADD, CAST, CMPLT, CMPNE, EXP2, LOG2, MUL, NEG, RECIP, param
+from week01_uops.ops import ADD, CAST, CMPLT, CMPNE, EXP2, LOG2, MAX, MUL, NEG, RECIP, param
 from week02_render.ops import KEEP
 from week02_render.runtime import load
 from week02_render.sanitize import run_sanitized
@@ -172,3 +172,14 @@ def test_ops_with_other_compilers(name):
 
 def test_ops_leave_nothing_undefined():
     check([*binary_cases(), *cast_cases()], 8, watched=True)
+
+
+@pytest.mark.parametrize("op", [MUL, MAX, CMPNE], ids=str)
+def test_a_cast_binds_its_operand(op):
+    """Of a bool made of an operator, above all an or, whose | binds less tightly than &."""
+    cases = [
+        (f"{op} {dtype}", lambda a, b, d=dtype: CAST(op(a, b), arg=d), bool_, dtype)
+        for dtype in ALL
+        if dtype is not bool_
+    ]
+    check(cases, 8)
