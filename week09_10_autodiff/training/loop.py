@@ -10,9 +10,9 @@ import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from week09_10_autodiff.training.batches import Batches, Pair
 from week09_10_autodiff.training.config import MEASURED
@@ -128,7 +128,7 @@ class Trainer:
         first = (number - 1) * run.accumulation
         batches = [self.training.drawn(run.seed, first + i) for i in range(run.accumulation)]
         lr = learning_rate(self.config.optimizer, number, self.steps)
-        before = self.learner.snapshot() if self.check_nan else None
+        before = self.learner.state() if self.check_nan else None
         start = time.perf_counter()
         loss, norm = self.learner.step(batches, lr)
         seconds = time.perf_counter() - start
@@ -168,7 +168,7 @@ class Trainer:
         norm: float,
         batches: list[Pair],
         lr: float,
-        before: object,
+        before: Mapping[str, Any] | None,
     ) -> None:
         what = f"loss is {loss}" if not math.isfinite(loss) else f"gradients' norm is {norm}"
         said = f"step {number}: the {what}"
