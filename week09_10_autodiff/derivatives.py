@@ -12,6 +12,7 @@ from week09_10_autodiff.core import Core, owner
 from week09_10_autodiff.errors import TensorError, converted
 from week09_10_autodiff.gradients import gradient as gradients_of
 from week09_10_autodiff.ops import DETACH
+from week09_10_autodiff.pending import realize_later
 
 T = TypeVar("T", bound=Core)
 
@@ -48,6 +49,7 @@ class Derivatives(Core):
             part = part if create_graph else part.detach()
             known = tensor.grad
             tensor.grad = part if known is None else known._binary("backward", add, part)
+        realize_later(self)
 
 
 def grad(y: Core, xs: T | Sequence[T], gradient: Core | None = None) -> T | list[T]:
