@@ -11,8 +11,8 @@ earlier one reads, each element by what it makes of it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from week01_uops.calls import substitute
@@ -39,34 +39,76 @@ class Kernel:
 
 def merge_kernels(program: UOp, trace: Trace) -> UOp:
     """Merge pairs until none is left that may be."""
-    while (pair := _find_pair(program, trace)) is not None:
-        first, second = pair
-        program = replace_calls(program, {first: _merged(first, second), second: None})
-        trace.fired["merge"] += 1
-    while (found := _find_dead(program)) is not None:
-        program = replace_calls(program, {found[0]: found[1]})
-        trace.fired["drop dead store"] += 1
+    while pairs := _Round(kernels_of(program), trace).run():
+        merged = {pair: _merged(*pair) for pair in pairs}
+        program = replace_calls(program, {c: new for pair, new in merged.items() for c in pair})
+        trace.fired["merge"] += len(pairs)
+    while dead := _without_dead(program):
+        program = replace_calls(program, dead)
+        trace.fired["drop dead store"] += len(dead)
     return program
 
 
-def _find_pair(program: UOp, trace: Trace) -> tuple[UOp, UOp] | None:
-    kernels = kernels_of(program)
-    for j, later in enumerate(kernels):
-        for i, earlier in enumerate(kernels[:j]):
-            if earlier.loops != later.loops:
-                continue
-            if later.waits >> i & 1:
-                between = any(
-                    kernels[k].waits >> i & 1 and later.waits >> k & 1 for k in range(i + 1, j)
-                )
-                if not between and _is_chain(earlier, later):
-                    return earlier.call, later.call
-            elif earlier.read & later.read:
-                if earlier.read <= later.read or later.read <= earlier.read:
-                    return earlier.call, later.call
-                reason = "each reads storage that the other does not"
-                trace.decline("merge", reason, later.call)
-    return None
+class _Round:
+    """A search for pairs, each kernel in one of them at most.
+
+    Attributes:
+        waits: for each kernel, the bits of those that run before it, pairs taken for one.
+        users: those that run after it.
+    """
+
+    def __init__(self, kernels: list[Kernel], trace: Trace) -> None:
+        self.kernels, self.trace = kernels, trace
+        self.waits = [kernel.waits for kernel in kernels]
+        self.users = [0] * len(kernels)
+        for k, waits in enumerate(self.waits):
+            for i in _bits(waits):
+                self.users[i] |= 1 << k
+
+    def run(self) -> list[tuple[UOp, UOp]]:
+        """The pairs, the earlier kernel first."""
+        pairs: list[tuple[UOp, UOp]] = []
+        free: dict[tuple[UOp, ...], list[int]] = defaultdict(list)
+        for j, later in enumerate(self.kernels):
+            others = free[later.loops]
+            i = next((i for i in others if self._may_merge(i, j)), None)
+            if i is None:
+                others.append(j)
+            else:
+                others.remove(i)
+                pairs.append((self.kernels[i].call, later.call))
+                self._join(i, j)
+        return pairs
+
+    def _may_merge(self, i: int, j: int) -> bool:
+        earlier, later = self.kernels[i], self.kernels[j]
+        if self.waits[j] >> i & 1:
+            return not self.users[i] & self.waits[j] and _is_chain(earlier, later)
+        if self.waits[i] >> j & 1 or earlier.read.isdisjoint(later.read):
+            return False
+        if earlier.read <= later.read or later.read <= earlier.read:
+            return True
+        self.trace.decline("merge", "each reads storage that the other does not", later.call)
+        return False
+
+    def _join(self, i: int, j: int) -> None:
+        """From now on whoever waits for one of two kernels waits for both, and for all before."""
+        both = 1 << i | 1 << j
+        before = (self.waits[i] | self.waits[j]) & ~both
+        after = (self.users[i] | self.users[j]) & ~both
+        for k in _bits(after):
+            self.waits[k] |= before | both
+        for k in _bits(before):
+            self.users[k] |= after | both
+        self.waits[i] = self.waits[j] = before
+        self.users[i] = self.users[j] = after
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
 
 
 def _is_chain(earlier: Kernel, later: Kernel) -> bool:
@@ -159,7 +201,7 @@ def describe(call: UOp, waits: int) -> Kernel:
     )
 
 
-def replace_calls(program: UOp, calls: dict[UOp, UOp | None]) -> UOp:
+def replace_calls(program: UOp, calls: Mapping[UOp, UOp | None]) -> UOp:
     """The program with CALLs exchanged; those mapped to None become the first that is not."""
     new = next(call for call in calls.values() if call is not None)
     target = {old: call if call is not None else new for old, call in calls.items()}
@@ -187,18 +229,19 @@ def _joined(effects: list[UOp]) -> UOp:
     return joined
 
 
-def _find_dead(program: UOp) -> tuple[UOp, UOp] | None:
-    """A kernel that fills a temporary which nobody reads, and the kernel without that store."""
+def _without_dead(program: UOp) -> dict[UOp, UOp | None]:
+    """Kernels that fill a temporary which nobody reads → the kernels without that store."""
     calls = [node for node in top_nodes(program) if node.op is CALL]
     users = Counter(storage_of(a) for call in calls for a in call.src[1:])
     users.update(storage_of(output) for output in program.src)
+    found: dict[UOp, UOp | None] = {}
     for call in calls:
         if call.src[0].op is END and call.src[0].src[0].op is AFTER:
             stores = _stores(call.src[0].src[0])
             alive = [s for s in stores if not _is_dead(s, call, users)]
             if 0 < len(alive) < len(stores):
-                return call, _trimmed(call, alive)
-    return None
+                found[call] = _trimmed(call, alive)
+    return found
 
 
 def _is_dead(store: UOp, call: UOp, users: Counter[UOp]) -> bool:
