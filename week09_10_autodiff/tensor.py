@@ -101,3 +101,8 @@ def realize(*tensors: Tensor) -> None:
     """Compute the values of tensors, in one program."""
     if tensors:
         tensors[0].realize(*tensors[1:])
+
+
+zeros, ones, full = Tensor.zeros, Tensor.ones, Tensor.full
+arange, linspace, eye = Tensor.arange, Tensor.linspace, Tensor.eye
+from_numpy, from_dlpack = Tensor.from_numpy, Tensor.from_dlpack
