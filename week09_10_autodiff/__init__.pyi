@@ -90,8 +90,6 @@ from week09_10_autodiff.tensor import (
     ones as ones,
 )
 from week09_10_autodiff.tensor import (
-)
-from week09_10_autodiff.tensor import (
     stack as stack,
 )
 from week09_10_autodiff.tensor import (
