@@ -61,6 +61,8 @@ class Machine:
         far_row: cycles of reaching another row of a matrix that the second cache does not hold.
         scattered: cycles of each lane of a vector that is gathered from memory or scattered to it.
         divided: how much longer memory takes through vectors that a unit works on in parts.
+        apart: how much longer memory takes if several rows are read side by side: each is fetched
+            ahead by itself, and rows that lie a power of two apart share few lines of a cache.
         near_byte, far_byte: the part of the time of reading from a cache, and from memory, that
             computing does not hide.
         spare: registers that a tile leaves free: a C compiler that finds none spills.
@@ -86,6 +88,7 @@ class Machine:
     far_row: float = 4.0
     scattered: float = 1.5
     divided: float = 1.05
+    apart: float = 1.25
     near_byte: float = 0.1
     far_byte: float = 0.4
     spare: int = 2

@@ -124,9 +124,20 @@ def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) ->
     for access in accesses:
         large = access.storage.size * access.bytes > machine.l2
         if large and reuse(access, tile, nest) == 1 and reads(access, nest) <= 1:
-            total += tile.copies_of(access.depends) * tile.lanes * access.bytes * per_byte
-    split = tile.lanes * 4 > machine.datapath
-    return total * (machine.divided if split else 1.0)
+            size = tile.lanes * access.bytes
+            slower = machine.divided if size > machine.datapath else 1.0
+            if nest.sums and _is_apart(access, tile, machine):
+                slower *= machine.apart
+            total += tile.copies_of(access.depends) * size * per_byte * slower
+    return total
+
+
+def _is_apart(access: Access, tile: Tile, machine: Machine) -> bool:
+    """Whether a tile reads several rows side by side."""
+    steps = (
+        access.stride(r) or 0 for r, n in tile.copies.items() if n > 1 and r is not tile.vector
+    )
+    return any(abs(step) * access.bytes > machine.line for step in steps)
 
 
 def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:

@@ -20,9 +20,10 @@ from tests.week05_06_memory.bodies import (
     values,
 )
 from tests.week05_06_memory.test_arrange import scattered
-from week01_uops.dtypes import float32
-from week01_uops.ops import ADD, MAX, param
-from week02_render.ops import ALLOC, END, STORE, load, loop
+from week01_uops.dtypes import bfloat16, float32
+from week01_uops.ops import ADD, MAX, MUL, param
+from week02_render.ops import ALLOC, END, INDEX, RANGE, STORE, load, loop
+from week03_loops.library import cast
 from week03_loops.ops import reduce
 from week05_06_memory.machine import BALANCE, detect
 from week05_06_memory.ops import kind_of
@@ -118,6 +119,24 @@ def test_sums_of_columns_stay_in_the_cache():
     from_rows = END(STORE(place(0, (1024,), j), reduce(ADD, term, 0, k)), j)
     assert steps_of(from_rows, Hoist)
     assert not steps_of(row_sums(1024, 1024), Hoist)
+
+
+def matrix_by_vector(rows, columns, dtype):
+    """p0[i] = Σ p1[k]·p2[i, k]."""
+    i, k = loop(0, rows), loop(1, columns)
+    element = load(INDEX(param(2, dtype, (rows, columns)), i, k))
+    term = MUL(load(place(1, (columns,), k)), cast(element, float32))
+    return END(STORE(place(0, (rows,), i), reduce(ADD, term, 0, k)), i)
+
+
+@pytest.mark.parametrize("dtype", [float32, bfloat16], ids=str)
+def test_a_matrix_that_comes_from_memory_is_read_row_by_row(dtype):
+    """One that a cache holds is read several rows at a time, for the sake of the vector."""
+    for rows, expected in ((64, True), (4096, False)):
+        body = planned(matrix_by_vector(rows, 2048, dtype)).body
+        copied = {r.arg.id for r in body.toposort() if r.op is RANGE and kind_of(r) == "unroll"}
+        of_rows = [r for r in body.src[1:] if r.arg.id in copied]
+        assert bool(of_rows) is expected
 
 
 def test_results_larger_than_the_caches_are_streamed():
