@@ -29,7 +29,9 @@ from week09_10_autodiff.rules import (
     BROADCASTING,
     RULES,
     STEPS,
+    logistic_of,
     no_derivative,
+    of_logistic,
     of_power,
     power_of,
 )
@@ -83,13 +85,16 @@ def _active(order: Sequence[UOp], wrt: Collection[UOp], constant: Collection[UOp
 
 
 def _parts(node: UOp, bar: UOp, wrt: Collection[UOp]) -> Iterator[tuple[UOp, UOp]]:
-    """What a node hands back: to its sources, or to the x of a power x^c that it is."""
+    """What a node hands back: to its sources, or to the x of a power x^c or sigmoid that it is."""
     if node.op is RECOMPUTE:
         yield from _recomputed(node, bar, wrt)
         return
-    power = power_of(node)
+    power, z = power_of(node), logistic_of(node)
     if power is not None and not _within(node, power[0], wrt):
         yield power[0], of_power(node, bar, *power)
+        return
+    if z is not None and not _within(node, z, wrt):
+        yield z, of_logistic(node, bar)
         return
     if node.op not in RULES:
         raise no_derivative(node)
@@ -135,10 +140,10 @@ def _after(x: UOp, values: Sequence[UOp]) -> UOp:
     return make(LATER, (x, *awaited)) if awaited else x
 
 
-def _within(power: UOp, x: UOp, wrt: Collection[UOp]) -> bool:
-    """Whether the product or the LOG2 between a power and its x is asked for."""
-    product = power.src[0]
-    return product in wrt or any(log in wrt and x in log.src for log in product.src)
+def _within(y: UOp, x: UOp, wrt: Collection[UOp]) -> bool:
+    """Whether one of the two nodes between a power or a sigmoid y and its x is asked for."""
+    middle = y.src[0]
+    return middle in wrt or any(inner in wrt and x in inner.src for inner in middle.src)
 
 
 def grad(program: UOp, wrt: Sequence[int]) -> UOp:

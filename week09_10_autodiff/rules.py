@@ -18,6 +18,7 @@ apart from what follows from the ops:
   where an element is infinite.
 - A power x^c, EXP2(c·LOG2 x), is NaN below 0, and so is its derivative. At 0 it is c·0^(c−1): of
   √x infinite, as in PyTorch.
+- A sigmoid, RECIP(EXP2(z) + 1), has the derivative of torch.sigmoid, 0 where 2^z is infinite.
 """
 
 from __future__ import annotations
@@ -102,6 +103,22 @@ def of_power(y: UOp, bar: UOp, x: UOp, exponent: float) -> UOp:
     if exponent == -0.5:
         return times(slope, MUL(y, MUL(y, y)))
     return times(slope, EXP2(MUL(LOG2(x), exponent - 1)))
+
+
+def logistic_of(y: UOp) -> UOp | None:
+    """The z of y = 1/(2^z + 1), a sigmoid."""
+    total = y.src[0] if y.op is RECIP else y
+    if total.op is not ADD or y is total:
+        return None
+    for power, one in (total.src, total.src[::-1]):
+        if power.op is EXP2 and one.op is CONST and one.arg.value == 1:
+            return power.src[0]
+    return None
+
+
+def of_logistic(y: UOp, bar: UOp) -> UOp:
+    """The cotangent ȳ·ln 2·y·(y − 1) of z, for y = 1/(2^z + 1): finite where 2^z is not."""
+    return scaled(times(bar, MUL(y, ADD(y, -1.0))), math.log(2))
 
 
 def _steps(y: UOp, bar: UOp) -> Parts:
