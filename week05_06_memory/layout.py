@@ -1,82 +1,88 @@
 """The order of a temporary's axes in memory: that in which it is read.
 
-    PERMUTE(STAGE(x)), and nothing else reads the STAGE   →   STAGE(PERMUTE(x))
+    STAGE(x)   →   PERMUTE⁻¹(STAGE(PERMUTE(x)))      where PERMUTE's order is all that is wanted
 
 The derivative of a product leaves the axes of its factors in another order, and whoever wants
-the result permutes it. Where all readers see it through one permutation, the kernel that writes
-it does so in the readers' order, and their rows are contiguous. Axes of size 1 may come and go on
-the way. A permutation that only puts axes in front that are summed over says nothing of order.
+the result permutes it, or a sum of such. Where every value that is made of a temporary element by
+element, down to the next one in memory or to a RESHAPE, has its axes in one other order, the kernel
+that writes it does so in that order, and the readers' rows are contiguous. Sums say nothing of
+order: to put an axis in front is how it is summed over. Axes of size 1 have no order.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
-from week01_uops.node import UOp, make
+from week01_uops.node import Shape, UOp, make
+from week01_uops.ops import ELEMENTWISE
 from week01_uops.rewrite import Trace
-from week02_render.ops import STORE
-from week03_loops.ops import PERMUTE, REDUCE, RESHAPE
+from week02_render.ops import KEEP
+from week03_loops.ops import EXPAND, FLIP, PAD, PERMUTE, REDUCE, RESHAPE, SHRINK, permute
 from week04_fusion.ops import STAGE
+
+Axes = tuple[int | None, ...]
+"""For each axis of a value, which axis of the temporary it is; None if it is none of them."""
+
+POINTWISE = ELEMENTWISE | {KEEP, EXPAND}
 
 
 def lay_out(program: UOp, trace: Trace) -> UOp:
-    """The program with permutations of temporaries taken into them."""
+    """The program with the axes of its temporaries in the order in which they are read."""
     order = program.toposort()
     readers: dict[UOp, list[UOp]] = defaultdict(list)
     for node in order:
         for source in set(node.src):
             readers[source].append(node)
-    inside, outside = _moves(order, readers)
     done: dict[UOp, UOp] = {}
     for node in order:
         new = node.with_src(tuple([done[s] for s in node.src]))
-        if node in inside:
-            new = new.src[0]
-        elif node in outside:
-            new = make(STAGE, (new,), outside[node].arg)
+        axes = _wanted(node, readers) if node.op is STAGE and len(node.src) == 1 else None
+        if axes is not None:
+            inverse = sorted(range(len(axes)), key=lambda axis: axes[axis])
+            held = make(STAGE, (permute(new.src[0], axes),), node.arg)
+            new = permute(held, inverse)
             trace.fired["layout"] += 1
         done[node] = new
     return done[program]
 
 
-def _moves(
-    order: list[UOp], readers: dict[UOp, list[UOp]]
-) -> tuple[frozenset[UOp], dict[UOp, UOp]]:
-    """STAGEs that are taken off, and the permutations that they are put around instead."""
-    outside: dict[UOp, UOp] = {}
-    for node in order:
-        if node.op is STAGE and len(node.src) == 1:
-            last = _last_permutation(node, readers)
-            if last is not None and not _is_reduced(last, readers):
-                outside[last] = node
-    return frozenset(outside.values()), outside
-
-
-def _last_permutation(node: UOp, readers: dict[UOp, list[UOp]]) -> UOp | None:
-    """The end of the permutations through which alone a node is read."""
-    found = None
-    while len(readers[node]) == 1:
-        (node,) = readers[node]
-        if node.op is PERMUTE:
-            found = node
-        elif node.op is not RESHAPE or _long(node.shape) != _long(node.src[0].shape):
-            break
-    return found
-
-
-def _is_reduced(node: UOp, readers: dict[UOp, list[UOp]]) -> bool:
-    """Whether nothing but sums is made of a node in the order of its axes."""
-    waiting, seen = [node], {node}
+def _wanted(stage: UOp, readers: Mapping[UOp, list[UOp]]) -> tuple[int, ...] | None:
+    """The one order of axes in which a STAGE is read, if that is not its own."""
+    start: Axes = tuple([a if size != 1 else None for a, size in enumerate(stage.shape)])
+    orders: set[Axes] = set()
+    waiting, seen = [(stage, start)], {(stage, start)}
     while waiting:
-        for reader in readers[waiting.pop()]:
-            if reader.op in (STAGE, STORE):
-                return False
-            if reader.op not in (PERMUTE, REDUCE) and reader not in seen:
-                seen.add(reader)
-                waiting.append(reader)
-    return True
+        node, axes = waiting.pop()
+        for reader in readers[node]:
+            moved = _through(reader, node.shape, axes)
+            if moved is None:
+                orders.add(tuple([a for a in axes if a is not None]))
+            elif reader.op is not REDUCE and (reader, moved) not in seen:
+                seen.add((reader, moved))
+                waiting.append((reader, moved))
+    if len(orders) != 1:
+        return None
+    (order,) = orders
+    whole = len(order) == len([a for a in start if a is not None])
+    if not whole or list(order) == sorted(a for a in order if a is not None):
+        return None
+    ones = [a for a, size in enumerate(stage.shape) if size == 1]
+    return (*ones, *[a for a in order if a is not None])
 
 
-def _long(shape: tuple[int, ...]) -> list[int]:
+def _through(reader: UOp, shape: Shape, axes: Axes) -> Axes | None:
+    """The axes of a value that is made of one with these axes; None where an order is final."""
+    if reader.op is PERMUTE:
+        return tuple([axes[a] for a in reader.arg])
+    if reader.op in POINTWISE:
+        return (*[None] * (len(reader.shape) - len(axes)), *axes)
+    if reader.op is RESHAPE and _long(reader.shape) == _long(shape):
+        named = iter([a for a, size in zip(axes, shape, strict=True) if size != 1])
+        return tuple([next(named) if size != 1 else None for size in reader.shape])
+    return axes if reader.op in (FLIP, PAD, SHRINK, REDUCE) else None
+
+
+def _long(shape: Shape) -> list[int]:
     """The axes that have more than one element."""
     return [size for size in shape if size != 1]

@@ -120,7 +120,11 @@ def test_what_stays_a_temporary(body):
 
 
 @pytest.mark.parametrize("shape", [(1, 4999), (7, 4096), (2, 3, 2048)], ids=str)
-@pytest.mark.parametrize("function", [softmax, lambda x: softmax(x, 0), layernorm], ids=str)
+@pytest.mark.parametrize(
+    "function",
+    [softmax, lambda x: softmax(x, 0), layernorm],
+    ids=["softmax", "softmax of columns", "layernorm"],
+)
 def test_whole_programs(shape, function):
     """Checked after every pass, then run."""
     whole = program(function(param(0, float32, shape)))
