@@ -63,6 +63,8 @@ class Machine:
         divided: how much longer memory takes through vectors that a unit works on in parts.
         apart: how much longer memory takes if several rows are read side by side: each is fetched
             ahead by itself, and rows that lie a power of two apart share few lines of a cache.
+        evicted: the part of the time of reading from memory that it takes to read again what was
+            driven out of the first cache by it.
         near_byte, far_byte: the part of the time of reading from a cache, and from memory, that
             computing does not hide.
         spare: registers that a tile leaves free: a C compiler that finds none spills.
@@ -89,6 +91,7 @@ class Machine:
     scattered: float = 1.5
     divided: float = 1.05
     apart: float = 1.25
+    evicted: float = 0.35
     near_byte: float = 0.1
     far_byte: float = 0.4
     spare: int = 2

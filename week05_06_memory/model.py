@@ -118,18 +118,26 @@ def _repeats(access: Access, summed: tuple[UOp, ...]) -> bool:
 
 
 def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) -> float:
-    """Cycles for what comes from memory and is used once."""
+    """Cycles for what comes from memory and is used once, and for what it drives out of a cache."""
     per_byte = machine.balance / (2 * machine.vector_bytes / 4)
+    streamed = [a for a in accesses if _is_streamed(a, tile, nest, machine)]
     total = 0.0
-    for access in accesses:
-        large = access.storage.size * access.bytes > machine.l2
-        if large and reuse(access, tile, nest) == 1 and reads(access, nest) <= 1:
-            size = tile.lanes * access.bytes
+    for access in accesses if streamed else ():
+        size = tile.lanes * access.bytes
+        slower = 0.0
+        if access in streamed:
             slower = machine.divided if size > machine.datapath else 1.0
-            if nest.sums and _is_apart(access, tile, machine):
-                slower *= machine.apart
-            total += tile.copies_of(access.depends) * size * per_byte * slower
+            slower *= machine.apart if nest.sums and _is_apart(access, tile, machine) else 1.0
+        elif 2 * access.storage.size * access.bytes > machine.l1:
+            slower = machine.evicted
+        total += tile.copies_of(access.depends) * size * per_byte * slower
     return total
+
+
+def _is_streamed(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
+    """Whether what is read comes from memory and is used once."""
+    large = access.storage.size * access.bytes > machine.l2
+    return large and reuse(access, tile, nest) == 1 and reads(access, nest) <= 1
 
 
 def _is_apart(access: Access, tile: Tile, machine: Machine) -> bool:
