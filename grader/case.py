@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn, Protocol
 
 from grader import compare, draws, oracle
@@ -28,6 +29,11 @@ def normal(text: str) -> str:
     return text if text.lstrip().startswith("uops") else f"{HEADER}\n{text}"
 
 
+FIRST_VERBS = frozenset({"simplify", "compile"})
+"""Verbs that every compiler has from its first weeks on."""
+
+NO_VERB = "unheard-of"
+UNKNOWING = frozenset({Verdict.REFUSED, Verdict.CRASH})
 DIAGNOSTIC = re.compile(r"^.*?:(\d+):(\d+): ([A-Z]\d{3}) \S", re.MULTILINE)
 
 
@@ -78,9 +84,21 @@ class Case:
             self.evidence.program = text
         self.evidence.verb = " ".join(verb)
         self.evidence.command = self.subject.command(verb)
-        answer = self.subject.ask(verb, text)
+        answer = self._offered(verb, text, self.subject.ask(verb, text))
         self.evidence.result, self.evidence.stderr = answer.stdout, answer.stderr
         return answer
+
+    def _offered(self, verb: Sequence[str], text: str | bytes, answer: Answer) -> Answer:
+        """The answer, or that a verb is not offered: it is answered as one that nobody knows."""
+        known = verb[0] in FIRST_VERBS or answer.verdict not in UNKNOWING
+        if known or DIAGNOSTIC.search(answer.stderr):
+            return answer
+        other = self.subject.ask([NO_VERB, *verb[1:]], text)
+        says = other.stderr.replace(NO_VERB, verb[0])
+        if (other.verdict, other.note, says) != (answer.verdict, answer.note, answer.stderr):
+            return answer
+        note = f"{self.subject.name} does not offer {verb[0]}"
+        return replace(answer, verdict=Verdict.UNSUPPORTED, note=note)
 
     def text(self, verb: Sequence[str], text: str) -> str:
         """What the compiler prints for a program that it must take."""

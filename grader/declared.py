@@ -16,18 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from grader import compare, draws, oracle, run_checks, simplify_checks
+from grader import compare, draws, grad_checks, oracle, run_checks, simplify_checks
 from grader.case import Case
 from grader.draws import Array, Inputs
 from grader.oracle import Expected
 from grader.verdict import Verdict
 from week01_uops.dtypes import BY_NAME, DType
 from week01_uops.evaluate import State
+from week01_uops.interchange import write
 from week01_uops.node import UOp
 
-_DECLARATION = re.compile(r"^# (expect|at|week|tolerance|call|(?:input|type|output) \d+): (.*)$")
+_DECLARATION = re.compile(
+    r"^# (expect|at|week|grad|tolerance|call|(?:input|type|output) \d+): (.*)$"
+)
 _NUMBERED = re.compile(r"(input|type|output) (\d+)")
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+NO_DERIVATIVE = "E416"
+"""The one error that is of the program as a whole, at no line."""
 
 
 class DeclarationError(Exception):
@@ -39,12 +46,17 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Declared:
-    """What a file expects: errors by code and line, or the values of each call."""
+    """What a file expects: errors by code and line, or the values of each call.
+
+    Attributes:
+        wrt: the slots that the outputs are the derivatives by; of the program itself if None.
+    """
 
     text: bytes
     errors: tuple[tuple[str, int], ...]
     ulps: float
     calls: tuple[Mapping[str, str], ...]
+    wrt: tuple[int, ...] | None = None
 
     def inputs(self, program: UOp) -> list[Inputs]:
         """The inputs of each call as arrays."""
@@ -74,10 +86,14 @@ def read_declared(path: Path) -> Declared:
     if tolerance is None:
         raise DeclarationError("expected `# tolerance: N ulp`")
     errors = () if expects == ["values"] else _errors(found)
-    return Declared(data, errors, float(tolerance[1]), tuple(_calls(found)))
+    wrt = dict(found).get("grad")
+    slots = None if wrt is None else tuple(map(int, wrt.split(",")))
+    return Declared(data, errors, float(tolerance[1]), tuple(_calls(found)), slots)
 
 
 def _errors(found: Pairs) -> tuple[tuple[str, int], ...]:
+    if [value for key, value in found if key in ("expect", "at")] == [f"error {NO_DERIVATIVE}"]:
+        return ((NO_DERIVATIVE, 0),)
     codes = [re.fullmatch(r"error (E\d{3})", value) for key, value in found if key == "expect"]
     places = [re.fullmatch(r"(\d+):\d+", value) for key, value in found if key == "at"]
     if len(codes) != len(places):
@@ -146,11 +162,13 @@ def conforms(case: Case, path: Path) -> None:
     try:
         declared = read_declared(path)
         if not declared.errors:
-            _values(case, declared)
+            check = _values if declared.wrt is None else _derivatives
+            check(case, declared)
             return
     except (DeclarationError, ValueError, KeyError, OSError) as error:
         case.fail(Verdict.GRADER, f"{path.name} is no conformance program: {error}")
-    simplify_checks.rejects_all(case, declared.text, declared.errors)
+    verb = None if declared.wrt is None else grad_checks.verb(declared.wrt)
+    simplify_checks.rejects_all(case, declared.text, declared.errors, verb)
 
 
 def _values(case: Case, declared: Declared) -> None:
@@ -166,6 +184,19 @@ def _values(case: Case, declared: Declared) -> None:
         case.same(program, some, right, got, "simplify")
     if case.week >= run_checks.FIRST_WEEK:
         run_checks.returns(case, text, program, inputs, want, in_a_row=True)
+
+
+def _derivatives(case: Case, declared: Declared) -> None:
+    """The program that `grad` prints gives the values, and so does its C."""
+    text, slots = declared.text.decode(), declared.wrt or ()
+    program = case.program(text)
+    inputs, want = declared.inputs(program), declared.expected()
+    grad_checks.agrees(case, program, slots, inputs, want)
+    result = grad_checks.derived(case, program, text, slots)
+    for some, right in zip(inputs, want, strict=True):
+        got = case.outputs(result, some, right, "grad")
+        case.same(program, some, right, got, "grad")
+    run_checks.returns(case, write(result), result, inputs, want)
 
 
 def _expect_oracle(case: Case, program: UOp, inputs: list[Inputs], want: list[Expected]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader import declared, run_checks, simplify_checks
+from grader import declared, grad_checks, run_checks, simplify_checks
 from grader.case import Case, normal
 from grader.draws import Given
 from grader.sandbox import MIB, Limits
@@ -149,6 +149,32 @@ class Judge:
         case = self._case("runs", text, **kept)
         how = (inputs, draws, tolerance, special, threads, same_bits)
         run_checks.runs(case, normal(text), *how)
+
+    def differentiates(
+        self,
+        text: str,
+        wrt: Sequence[int] | None = None,
+        inputs: Given = None,
+        *,
+        draws: int = 2,
+        times: int = 1,
+        compiled: bool = False,
+    ) -> None:
+        """`grad` prints a program that gives the derivatives of the one output.
+
+        Args:
+            text: the program.
+            wrt: the slots, all float PARAMs in order if not said.
+            inputs: {slot: number or nested list}, or several such; drawn if not given.
+            draws: how many draws of ordinary numbers.
+            times: 2 to derive once more: a sum of the derivatives, each element with a weight.
+            compiled: the printed program is compiled and run as well.
+        """
+        kept: dict[str, Any] = {"wrt": None if wrt is None else list(wrt), "inputs": inputs}
+        kept |= {"draws": draws, "times": times, "compiled": compiled}
+        case = self._case("differentiates", text, **kept)
+        how = (wrt, inputs, draws, times, compiled)
+        grad_checks.differentiates(case, normal(text), *how)
 
     def emits(
         self,

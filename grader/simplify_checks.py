@@ -145,14 +145,21 @@ def rejects(
         _fail_diagnostics(case, place, found)
 
 
-def rejects_all(case: Case, text: bytes, errors: Sequence[tuple[str, int]]) -> None:
-    """A wrong program is refused with just these diagnostics, by code and line.
+def rejects_all(
+    case: Case,
+    text: bytes,
+    errors: Sequence[tuple[str, int]],
+    verb: Sequence[str] | None = None,
+) -> None:
+    """A wrong program is refused with just these diagnostics, by code and line (0: anywhere).
 
     What may be wrong only in this week, ops and keys of later ones, is asked for with `--week`.
     """
     later = any(code in ("E302", "E308") for code, _ in errors)
-    verb = [*SIMPLIFY, "--week", str(case.week)] if later else SIMPLIFY
-    found = _diagnostics(case, text, _listed(errors), verb)
+    simplify = [*SIMPLIFY, "--week", str(case.week)] if later else SIMPLIFY
+    found = _diagnostics(case, text, _listed(errors), verb or simplify)
+    if not any(line for _, line in errors):
+        found = [(code, 0) for code, _ in found]
     if set(map(_known, found)) != set(map(_known, errors)):
         _fail_diagnostics(case, _listed(errors), found)
 
@@ -165,7 +172,8 @@ def _known(error: tuple[str, int]) -> tuple[str, int]:
 
 def _listed(errors: Sequence[tuple[str, int]]) -> str:
     more = f", and {len(errors) - 5} more" if len(errors) > 5 else ""
-    return ", ".join(f"{code} on line {line}" for code, line in errors[:5]) + more
+    places = (f"{code} on line {line}" if line else code for code, line in errors[:5])
+    return ", ".join(places) + more
 
 
 def _diagnostics(

@@ -26,6 +26,7 @@ GENERAL: Mapping[str, Claim] = {
     "conforms": ("accepts", {}),
     "runs": ("runs", {}),
     "emits": ("runs", {}),
+    "differentiates": ("differentiates", {}),
 }
 SLOW = {Verdict.TIMEOUT, Verdict.MEMORY}
 _DETAIL = re.compile(r"\b(?:E\d{3}|SIG[A-Z]+)\b")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from week01_uops.node import UOp
@@ -36,11 +36,15 @@ def same_up_to_order(a: UOp, b: UOp) -> bool:
     return number(a) == number(b)
 
 
-def interface_fault(program: UOp, result: UOp) -> str | None:
-    """What the result must share with the program and does not: outputs and inputs."""
-    if len(result.src) != len(program.src):
-        return f"expected {len(program.src)} output(s), got {len(result.src)}"
-    for number, (want, got) in enumerate(zip(program.src, result.src, strict=True)):
+def interface_fault(program: UOp, result: UOp, outputs: Sequence[UOp] | None = None) -> str | None:
+    """What the result must share with the program and does not: outputs and inputs.
+
+    `outputs` are nodes of the types that are due, if not the program's own.
+    """
+    due = program.src if outputs is None else outputs
+    if len(result.src) != len(due):
+        return f"expected {len(due)} output(s), got {len(result.src)}"
+    for number, (want, got) in enumerate(zip(due, result.src, strict=True)):
         if (want.dtype, want.shape) != (got.dtype, got.shape):
             return f"expected {_type(want)} for output {number}, got {_type(got)}"
     wanted = parameters(program)
