@@ -128,7 +128,7 @@ def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) ->
         if access in streamed:
             slower = machine.divided if size > machine.datapath else 1.0
             slower *= machine.apart if nest.sums and _is_apart(access, tile, machine) else 1.0
-        elif 2 * access.storage.size * access.bytes > machine.l1:
+        elif nest.sums and 2 * access.storage.size * access.bytes > machine.l1:
             slower = machine.evicted
         total += tile.copies_of(access.depends) * size * per_byte * slower
     return total
