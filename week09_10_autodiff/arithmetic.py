@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
-from week01_uops.dtypes import Value, bool_
+from week01_uops.dtypes import Value, bool_, int64, uint8
 from week01_uops.node import UOp
 from week01_uops.ops import NEG, RECIP
 from week03_loops import library as lib
@@ -110,9 +110,14 @@ class Arithmetic(Core):
         return self._binary("pow", elementwise.power, other)
 
     def _with_number_exponent(self, exponent: Value) -> Self:
-        if isinstance(exponent, float) and not self.dtype.is_float:
-            return self._apply("pow", lambda x: elementwise.power_of_number(floats(x), exponent))
-        return self._apply("pow", elementwise.power_of_number, exponent=exponent)
+        if isinstance(exponent, float):
+            return self._of_floats("pow", elementwise.power_of_number, exponent=exponent)
+
+        def power(x: UOp) -> UOp:
+            x = lib.cast(x, int64) if x.dtype is bool_ else x
+            return elementwise.power_of_number(x, exponent)
+
+        return self._apply("pow", power)
 
     def maximum(self, other: object) -> Self:
         """The larger of each pair; NaN if one is."""
@@ -146,7 +151,7 @@ class Arithmetic(Core):
 
     def square(self) -> Self:
         """x·x."""
-        return self._apply("square", lib.square)
+        return self.pow(2)
 
     def reciprocal(self) -> Self:
         """1 / x."""
@@ -252,22 +257,39 @@ class Comparison(Arithmetic):
     __hash__ = object.__hash__
 
     def __lt__(self, other: object) -> Self:
-        return self._binary("lt", lib.lt, other)
+        return self._compared("lt", lib.lt, other)
 
     def __le__(self, other: object) -> Self:
-        return self._binary("le", lib.le, other)
+        return self._compared("le", lib.le, other)
 
     def __gt__(self, other: object) -> Self:
-        return self._binary("gt", lib.gt, other)
+        return self._compared("gt", lib.gt, other)
 
     def __ge__(self, other: object) -> Self:
-        return self._binary("ge", lib.ge, other)
+        return self._compared("ge", lib.ge, other)
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]
-        return self._binary("eq", lib.eq, other)
+        return self._compared("eq", lib.eq, other)
 
     def __ne__(self, other: object) -> Self:  # type: ignore[override]
-        return self._binary("ne", lib.ne, other)
+        return self._compared("ne", lib.ne, other)
+
+    def _compared(self, name: str, function: Function, other: object) -> Self:
+        """Bools are compared as 0 and 1, with a number outside the dtype in a wider one."""
+        if isinstance(other, int) and self.dtype.kind in ("int", "uint"):
+            fits = self.dtype.min <= other <= self.dtype.max
+            return (
+                self._binary(name, function, other) if fits else self._wide(name, function, other)
+            )
+
+        def compared(a: UOp, b: UOp) -> UOp:
+            a, b = (lib.cast(x, uint8) if x.dtype is bool_ else x for x in (a, b))
+            return function(a, b)
+
+        return self._binary(name, compared, other)
+
+    def _wide(self, name: str, function: Function, other: int) -> Self:
+        return self._apply(name, lambda x: function(lib.cast(x, int64), other))
 
     def __and__(self, other: object) -> Self:
         return self._logic("and", lib.mul, other)

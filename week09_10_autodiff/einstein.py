@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from week01_uops.node import UOp
 from week03_loops.library.check import expect
 from week03_loops.library.linear_algebra import contract
+from week03_loops.ops import permute
 from week09_10_autodiff.movement import diagonal
 
 Labels = list[str]
@@ -31,6 +32,8 @@ def einsum(equation: str, factors: Sequence[UOp]) -> UOp:
         kept = [label for label in dict.fromkeys(labels + others) if label in needed]
         x = contract("einsum", (x, other), (labels, others), kept)
         labels = kept
+    if set(labels) == set(output):
+        return permute(x, [labels.index(label) for label in output])
     return contract("einsum", (x,), (labels,), output)
 
 

@@ -23,7 +23,7 @@ from week03_loops import library as lib
 from week03_loops.library.check import axis_of, expect_integer, expect_shape
 from week03_loops.library.movement import pad_axis
 from week03_loops.ops import expand, flip, pad, permute, reshape
-from week09_10_autodiff import movement
+from week09_10_autodiff import elementwise, movement
 from week09_10_autodiff.errors import TensorError, TensorIndexError
 from week09_10_autodiff.storage import leaf_of
 
@@ -330,6 +330,7 @@ def scatter_add(x: UOp, index: UOp, values: UOp, axis: int) -> UOp:
     count = x.shape[at]
     positions = reshape(lib.arange(count), (count, *[1] * (len(x.shape) - at - 1)))
     here = lib.eq(lib.cast(wide, int64), positions)
-    sums = lib.reduce_sum(lib.where(here, terms, 0), 0)
+    zero, add = (False, lib.reduce_max) if x.dtype is bool_ else (0, lib.reduce_sum)
+    sums = add(lib.where(here, terms, zero), 0)
     margins = [(0, size - got) for size, got in zip(x.shape, sums.shape, strict=True)]
-    return lib.add(x, pad(sums, margins))
+    return elementwise.add(x, pad(sums, margins))

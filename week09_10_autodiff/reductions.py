@@ -12,6 +12,7 @@ from week03_loops import library as lib
 from week03_loops.library.check import Axes, axes_of
 from week03_loops.ops import reshape
 from week09_10_autodiff.core import Core
+from week09_10_autodiff.elementwise import floats
 from week09_10_autodiff.promotion import DTypeLike, dtype_of
 
 
@@ -83,15 +84,15 @@ class Reductions(Core):
 
     def softmax(self, dim: int = -1) -> Self:
         """e^x / Σ e^x along an axis."""
-        return self._apply("softmax", lib.softmax, axis=dim)
+        return self._apply("softmax", lambda x: lib.softmax(floats(x), dim))
 
     def log_softmax(self, dim: int = -1) -> Self:
         """ln softmax(x) along an axis."""
-        return self._apply("log_softmax", lib.log_softmax, axis=dim)
+        return self._apply("log_softmax", lambda x: lib.log_softmax(floats(x), dim))
 
     def logsumexp(self, dim: Axes = -1, keepdim: bool = False) -> Self:
         """ln Σ e^x over axes."""
-        return self._apply("logsumexp", logsumexp, axes=dim, keepdim=keepdim)
+        return self._apply("logsumexp", lambda x: logsumexp(floats(x), dim, keepdim))
 
     def cumsum(self, dim: int) -> Self:
         """Running sums along an axis; bools and integers as int64."""
