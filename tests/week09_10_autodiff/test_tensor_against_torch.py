@@ -77,7 +77,7 @@ def test_elements_and_derivatives(name):
             np.testing.assert_allclose(zero, right.numpy(), rtol=1e-8, atol=1e-10)
 
 
-PYTORCH_ALONE = {(f"einsum {n}", d) for n in ("trace", "sum") for d in ("int32", "uint8")}
+PYTORCH_ALONE = {(f"einsum {n}", d) for n in ("trace", "sum") for d in ("int32", "uint8", "bool")}
 """What PyTorch sums as int64, but not where it multiplies as well."""
 
 DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
