@@ -1,21 +1,23 @@
 """Buffer planning: temporaries whose lifetimes do not overlap share memory.
 
-The kernels run in the order in which the program lists them. A temporary lives from the first
-kernel that is given it to the last. Temporaries are placed from the largest to the smallest, each
+The kernels run in the order of `sequence`. A temporary lives from the first kernel that is given it
+to the last. Temporaries are placed from the largest to the smallest, each
 at the lowest offset that is free for the whole of its life (Pisarchyk and Lee, "Efficient Memory
 Management for Deep Neural Net Inference", 2020, greedy by size).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from week01_uops.node import UOp, make
+from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CALL
 from week01_uops.passes import top_nodes
 from week01_uops.rewrite import Trace
 from week02_render.kernels import aligned
 from week02_render.ops import AFTER, ALLOC, WORKSPACE, WorkspaceArg, storage_of
+from week04_fusion.sequence import frugal_order
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Lifetime:
         return self.users[0] <= other.users[-1] and other.users[0] <= self.users[-1]
 
 
-def lifetimes(calls: list[UOp]) -> list[Lifetime]:
+def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
     """The temporaries of a program, by the kernels that use them."""
     found: dict[UOp, Lifetime] = {}
     for position, call in enumerate(calls):
@@ -68,10 +70,10 @@ def place_all(temporaries: list[Lifetime]) -> None:
 
 def plan_buffers(program: UOp, trace: Trace) -> UOp:
     """Each ALLOC → WORKSPACE; the first kernel to use reused memory waits for its last users."""
-    nodes = top_nodes(program)
-    calls = [node for node in nodes if node.op is CALL]
-    temporaries = lifetimes(calls)
     returned = [storage_of(output) for output in program.src]
+    calls = frugal_order([n for n in top_nodes(program) if n.op is CALL], set(returned))
+    nodes = toposort((*calls, program), lambda n: n.src[1:] if n.op is CALL else n.src)
+    temporaries = lifetimes(calls)
     for item in temporaries:
         if item.alloc in returned:
             item.users.append(len(calls))
@@ -95,7 +97,7 @@ def plan_buffers(program: UOp, trace: Trace) -> UOp:
     return done[program]
 
 
-def _waits_for_user(argument: UOp, item: Lifetime, calls: list[UOp]) -> bool:
+def _waits_for_user(argument: UOp, item: Lifetime, calls: Sequence[UOp]) -> bool:
     users = {calls[k] for k in item.users if k < len(calls)}
     return any(dep in users for dep in argument.src)
 
