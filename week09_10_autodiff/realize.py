@@ -10,9 +10,9 @@ is the key of the cache by identity.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from week01_uops.node import CONST, UOp, make, toposort
+from week01_uops.node import CONST, UOp, make
 from week01_uops.ops import PARAM, RETURN, ParamArg
 from week02_render.buffers import aligned_empty
 from week02_render.runtime import LoadedProgram, load
@@ -21,7 +21,7 @@ from week09_10_autodiff.compiler import REFERENCE
 from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.errors import TensorError
 from week09_10_autodiff.later import in_order
-from week09_10_autodiff.ops import NAMES, RECOMPUTE, bare
+from week09_10_autodiff.ops import NAMES, bare
 from week09_10_autodiff.storage import LOCK, Storage, remember, storage_of
 
 CAPACITY = 512
@@ -66,28 +66,39 @@ def canonical(roots: Sequence[UOp]) -> tuple[UOp, list[Storage]]:
     Raises:
         TensorError: a leaf has no storage; it does not belong to a tensor.
     """
-    known: dict[UOp, Storage] = {}
-
-    def sources(node: UOp) -> tuple[UOp, ...]:
-        storage = storage_of(node)
-        if storage is None:
-            return node.src[:1] if node.op is RECOMPUTE else node.src
-        known[node] = storage
-        return ()
-
     done: dict[UOp, UOp] = {}
     inputs: dict[Storage, UOp] = {}
-    for node in toposort(roots, sources):
-        if node in known:
-            done[node] = _input(node, known[node], inputs)
-        elif node.op in NAMES:
-            done[node] = done[node.src[0]]
-        elif node.op is PARAM:
-            raise TensorError(f"expected tensors whose elements are known, got the input {node!r}")
-        else:
-            done[node] = make(node.op, tuple([done[s] for s in node.src]), node.arg)
+    opened: set[UOp] = set()
+    stack = list(roots)[::-1]
+    while stack:
+        node = stack.pop()
+        if node in done:
+            continue
+        if node not in opened:
+            storage = storage_of(node)
+            if storage is not None:
+                done[node] = _input(node, storage, inputs)
+                continue
+            needed = node.src[:1] if node.op in NAMES else node.src
+            missing = [source for source in needed if source not in done]
+            if missing:
+                opened.add(node)
+                stack.append(node)
+                stack += missing[::-1]
+                continue
+        done[node] = _built(node, done)
     program = make(RETURN, tuple([done[root] for root in roots]))
-    return in_order(program), list(inputs)
+    waits = any(node.op is LATER for node in done)
+    return in_order(program) if waits else program, list(inputs)
+
+
+def _built(node: UOp, done: Mapping[UOp, UOp]) -> UOp:
+    """A node whose sources are done, over them."""
+    if node.op in NAMES:
+        return done[node.src[0]]
+    if node.op is PARAM:
+        raise TensorError(f"expected tensors whose elements are known, got the input {node!r}")
+    return make(node.op, tuple([done[source] for source in node.src]), node.arg)
 
 
 def _input(node: UOp, storage: Storage, inputs: dict[Storage, UOp]) -> UOp:
@@ -99,17 +110,18 @@ def _input(node: UOp, storage: Storage, inputs: dict[Storage, UOp]) -> UOp:
 
 def realize(nodes: Sequence[UOp]) -> list[Storage]:
     """Where the elements of these values lie, all that are not known computed in one program."""
+    if CONTEXT.tracer is not None:
+        CONTEXT.tracer.realizing(nodes)
     with LOCK:
-        if CONTEXT.tracer is not None:
-            CONTEXT.tracer.realizing(nodes)
         unknown = dict.fromkeys([bare(node) for node in nodes if storage_of(node) is None])
         pending = [node for node in unknown if storage_of(node) is None and not _fill(node)]
-        if pending:
-            program, inputs = canonical(pending)
-            arrays = PROGRAMS.get(program).run([storage.array for storage in inputs])
-            for node, array in zip(pending, arrays, strict=True):
-                remember(node, Storage(array))
-        return [_known(node) for node in nodes]
+        program, inputs = canonical(pending) if pending else (None, [])
+        loaded = None if program is None else PROGRAMS.get(program)
+    if loaded is not None:  # other threads need not wait while it runs
+        arrays = loaded.run([storage.array for storage in inputs])
+        for node, array in zip(pending, arrays, strict=True):
+            remember(node, Storage(array))
+    return [_known(node) for node in nodes]
 
 
 def _known(node: UOp) -> Storage:
