@@ -4,9 +4,9 @@ Every value carries, next to itself, its derivative by each element that is aske
 Walther, "Evaluating Derivatives", 2008, chapter 3.1). The rows here share nothing with the rules
 that the reference derives programs by.
 
-Some products are 0·∞: of a zero that says "does not depend" with an infinite slope, say. Two
-evaluations bracket what is right: `value` takes them for 0, `strict` for NaN. A third one, `size`,
-adds up absolute values: how large the parts of a derivative are that may cancel.
+Some products are 0·∞. Two evaluations bracket what is right: `value` takes them for 0, `strict` for
+NaN, but for zeros that only say that there is no way from the input to the node. A third one,
+`size`, adds up absolute values: how large the parts of a derivative are that may cancel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from week01_uops.dtypes import DType, float64
 from week01_uops.node import CONST, Op, UOp, const, make
 from week01_uops.ops import ADD, MAX, RETURN, parameters
 from week01_uops.rewrite import Trace
-from week02_render.ops import INDEX, LOAD
+from week02_render.ops import INDEX, LOAD, open_ranges
 from week03_loops import evaluate as week03
 from week03_loops import ops as moves
 from week03_loops.ops import REDUCE
@@ -104,8 +104,8 @@ def _values(program: UOp, active: set[UOp], inputs: Inputs) -> Values:
         if node.place is None or not node.place.indexed
     )
     for node in wanted:
-        if node.op not in ROWS and node in active and node.src:
-            raise NoDerivativeError(f"no derivative of {node.op} is known")
+        if node in active and node.src and (node.op not in ROWS or open_ranges(node)):
+            raise NoDerivativeError(f"no derivative of {node.op} is known, or none in loops")
     with np.errstate(all="ignore"):
         found = evaluate(make(RETURN, tuple(wanted)), inputs) if wanted else []
     return dict(zip(wanted, map(np.asarray, found), strict=True))
@@ -113,7 +113,10 @@ def _values(program: UOp, active: set[UOp], inputs: Inputs) -> Values:
 
 @dataclass(frozen=True)
 class _Forward:
-    """One evaluation of all tangents: arrays with the directions in front."""
+    """One evaluation of all tangents: arrays with the directions in front.
+
+    In the strict one there are twice as many: behind the tangents, numbers of ways from the input.
+    """
 
     values: Values
     mode: Mode
@@ -121,8 +124,10 @@ class _Forward:
 
     def times(self, factor: Array | float, tangent: Array) -> Array:
         """A tangent that goes through a factor."""
-        if self.mode == "strict":
-            return np.asarray(factor * tangent)
+        if self.mode == "strict" and len(tangent) > 1:
+            moved, ways = np.split(tangent, 2)
+            ways = np.broadcast_to(ways, np.broadcast_shapes(ways.shape, np.shape(factor)))
+            return np.concatenate((np.where(ways == 0, 0.0, factor * moved), ways))
         factor = np.abs(factor) if self.mode == "size" else factor
         return np.asarray(np.where(tangent == 0, 0.0, factor * tangent))
 
@@ -139,19 +144,19 @@ def _derivatives(
     program: UOp, params: Sequence[UOp], active: set[UOp], values: Values, mode: Mode
 ) -> list[Array]:
     forward = _Forward(values, mode, {})
-    count = sum(param.size for param in params)
+    count, copies = sum(param.size for param in params), 1 + (mode == "strict")
     start = 0
     for param in params:
-        rows = np.eye(count)[:, start : start + param.size]
-        forward.tangents[param] = rows.reshape((count, *param.shape))
+        rows = np.tile(np.eye(count), (copies, 1))[:, start : start + param.size]
+        forward.tangents[param] = rows.reshape((copies * count, *param.shape))
         start += param.size
     with np.errstate(all="ignore"):
         for node in program.toposort():
             if node in active and node not in forward.tangents:
                 row = ROWS[node.op](forward, node)
-                forward.tangents[node] = np.broadcast_to(row, (count, *node.shape))
+                forward.tangents[node] = np.broadcast_to(row, (copies * count, *node.shape))
     (output,) = program.src
-    total = np.broadcast_to(forward.of(output), (count,))
+    total = np.broadcast_to(forward.of(output), (copies * count,))[:count]
     ends = np.cumsum([param.size for param in params])
     parts = np.split(total, ends[:-1])
     return [part.reshape(param.shape) for part, param in zip(parts, params, strict=True)]
@@ -194,7 +199,8 @@ def _slope(slope: Callable[[Array, Array], Array]) -> Row:
 
 def _choice(forward: _Forward, condition: Array, a: Array, b: Array) -> Array:
     if forward.mode == "strict":
-        return np.asarray(np.where(condition, 1.0, 0.0) * a + np.where(condition, 0.0, 1.0) * b)
+        weight = np.where(condition, 1.0, 0.0)
+        return forward.times(weight, a) + forward.times(1 - weight, b)
     return np.where(condition, a, b)
 
 
@@ -222,7 +228,7 @@ def _index(forward: _Forward, node: UOp) -> Array:
 
 def _first(forward: _Forward, node: UOp) -> Array:
     if len(node.src) > 1:
-        raise NoDerivativeError(f"no derivative of {node.op} over loops is known")
+        raise NoDerivativeError(f"no derivative of {node.op} in loops is known")
     return forward.of(node.src[0])
 
 
