@@ -21,7 +21,7 @@ from week09_10_autodiff.compiler import REFERENCE
 from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.errors import TensorError
 from week09_10_autodiff.later import in_order
-from week09_10_autodiff.ops import NAMES, bare
+from week09_10_autodiff.ops import LATER, NAMES, bare
 from week09_10_autodiff.storage import LOCK, Storage, remember, storage_of
 
 CAPACITY = 512
