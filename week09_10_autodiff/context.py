@@ -23,6 +23,9 @@ class Watcher(Protocol):
 class Tracer(Protocol):
     """Someone who captures a function, in which tensors may be changed but not looked at."""
 
+    def used(self, tensors: Sequence[object]) -> None:
+        """An operation read these tensors."""
+
     def assigned(self, tensor: object, before: UOp) -> None:
         """`tensor.assign` changed a tensor's node, which was `before`."""
 

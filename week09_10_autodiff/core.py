@@ -104,6 +104,8 @@ class Core:
 
     def _result(self, name: str, node: UOp, others: Sequence[Core | None] = ()) -> Self:
         """A tensor over a node that `name` made of self and others."""
+        if CONTEXT.tracer is not None:
+            CONTEXT.tracer.used((self, *[t for t in others if t is not None]))
         wanted = node.dtype.is_float and (
             self._requires_grad or any(t is not None and t._requires_grad for t in others)
         )
@@ -183,9 +185,13 @@ class Core:
     def _settle(self, storage: Storage) -> None:
         """The value is known: let go of the expression, unless derivatives need it."""
         if self._node.src and (self._is_leaf or not self._requires_grad):
-            self._node = leaf(storage)
-            if self._requires_grad:
-                _owners[self._node] = ref(self)
+            self._lie_in(storage)
+
+    def _lie_in(self, storage: Storage) -> None:
+        """Be the value that lies there, by a leaf of its own."""
+        self._node = leaf(storage)
+        if self._requires_grad:
+            _owners[self._node] = ref(self)
 
     @property
     def is_realized(self) -> bool:
@@ -250,6 +256,8 @@ class Core:
 
     def detach(self) -> Self:
         """The same value as a constant of derivatives."""
+        if CONTEXT.tracer is not None:
+            CONTEXT.tracer.used((self,))
         return self._of(detach(self._node) if self._requires_grad else self._node)
 
     def _changed(self, name: str, value: Core) -> Self:
@@ -280,6 +288,14 @@ class Core:
         if CONTEXT.tracer is not None:
             CONTEXT.tracer.assigned(self, before)
         return self
+
+
+def variables() -> list[Core]:
+    """All tensors that want derivatives."""
+    found = dict.fromkeys(
+        tensor for item in list(_owners.values()) if (tensor := item()) is not None
+    )
+    return [tensor for tensor in found if tensor._requires_grad]
 
 
 def owner(node: UOp) -> Core | None:

@@ -11,8 +11,8 @@ import itertools
 import threading
 from weakref import WeakKeyDictionary
 
-from week01_uops.dtypes import from_numpy
-from week01_uops.node import UOp, make
+from week01_uops.dtypes import DType, from_numpy
+from week01_uops.node import Shape, UOp, make
 from week01_uops.ops import PARAM, ParamArg
 from week02_render.buffers import Array, dense
 
@@ -50,11 +50,15 @@ def remember(node: UOp, storage: Storage) -> None:
         _storages[node] = storage
 
 
+def placeholder(dtype: DType, shape: Shape) -> UOp:
+    """A new leaf whose elements are not known: they come later."""
+    return make(PARAM, (), ParamArg(next(_slots), dtype, shape))
+
+
 def leaf(storage: Storage) -> UOp:
     """A new leaf whose elements lie here."""
     array = storage.array
-    arg = ParamArg(next(_slots), from_numpy(array.dtype), array.shape)
-    node = make(PARAM, (), arg)
+    node = placeholder(from_numpy(array.dtype), array.shape)
     remember(node, storage)
     return node
 
