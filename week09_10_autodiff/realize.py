@@ -17,7 +17,7 @@ from week01_uops.ops import PARAM, RETURN, ParamArg
 from week02_render.buffers import aligned_empty
 from week02_render.runtime import LoadedProgram, load
 from week03_loops.ops import EXPAND, RESHAPE
-from week09_10_autodiff.compiler import REFERENCE
+from week09_10_autodiff.compiled import compiled
 from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.errors import TensorError
 from week09_10_autodiff.later import in_order
@@ -47,7 +47,7 @@ class Programs:
         """The program, compiled and loaded."""
         found = self._loaded.get(program)
         if found is None:
-            found = load(REFERENCE.compile(program, "c"), program)
+            found = load(compiled(program), program)
             self.compiled += 1
             self._loaded[program] = found
             while len(self._loaded) > self.capacity:
