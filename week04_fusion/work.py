@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from week01_uops.node import UOp
-from week01_uops.ops import CAST, EXP2, FLOORDIV, FLOORMOD, LOG2, RECIP
+from week01_uops.ops import CAST, EXP2, FLOORDIV, FLOORMOD, LOG2, PARAM, RECIP
 from week02_render.ops import KEEP, RANGE, STORAGE
 from week03_loops.compiler import is_index_arithmetic
 from week03_loops.ops import REDUCE
@@ -26,14 +26,19 @@ WEIGHTS = {**dict.fromkeys((EXP2, LOG2, RECIP, FLOORDIV, FLOORMOD), 8.0), CAST: 
 
 
 def constants(order: list[UOp]) -> frozenset[UOp]:
-    """Nodes that depend on no storage and need no loop: index arithmetic at most."""
+    """Nodes that need no loop and depend on no storage but a position: index arithmetic at most."""
     varying: set[UOp] = set()
     for node in order:
-        own = node.op in STORAGE or node.op is RANGE
+        own = node.op is RANGE or (node.op in STORAGE and not _is_position(node))
         below = own or any(s in varying for s in node.src)
         if below or (node.op is REDUCE and _needs_loop(node)):
             varying.add(node)
     return frozenset(node for node in order if node not in varying)
+
+
+def _is_position(node: UOp) -> bool:
+    """Whether it is a signed integer that the program is given."""
+    return node.op is PARAM and not node.shape and node.dtype.kind == "int"
 
 
 def _needs_loop(node: UOp) -> bool:

@@ -29,6 +29,7 @@ from week05_06_memory.machine import Machine, detect
 from week05_06_memory.onehot import ONE_HOT
 from week05_06_memory.online import online
 from week05_06_memory.ops import INTERNAL, OPS
+from week05_06_memory.overwrite import overwrite
 from week05_06_memory.roots import ROOTS
 from week05_06_memory.scatter import scatter
 from week05_06_memory.schedule import Schedule
@@ -55,6 +56,9 @@ RULES_OF_LOOPS = week03.RULES_OF_LOOPS + ONE_HOT + ROOTS
 LAYOUT = Pass("layout", "tensor", lay_out, TENSOR, "order each temporary's axes as it is read")
 ABSORB = Pass(
     "absorb", "loop", absorb(RULES_OF_LOOPS), LOOP, "make one-hot sums loads, with their masks"
+)
+OVERWRITE = Pass(
+    "overwrite", "loop", on_kernels(overwrite), LOOP, "store nothing where what was there stays"
 )
 SCATTER = Pass("scatter", "loop", scatter, LOOP, "make one-hot sums over results scatter loops")
 BOUNDS = Pass("bounds", "loop", on_kernels(bound_masks), LOOP, "end loops where a mask begins")
@@ -91,7 +95,7 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
         week04.COMPILER.extend("week05_06", DIALECT, WIDER)
         .replace_pass("fuse", fused)
         .insert(LAYOUT, after="fuse")
-        .insert(ABSORB, SCATTER, after="loops")
+        .insert(ABSORB, OVERWRITE, SCATTER, after="loops")
         .replace_pass("indices")
         .insert(indices(RULES_OF_LOOPS, LOOP), blocks, strips, shared, BOUNDS, after="merge")
         .insert(TIDY, _stages(machine), schedule, UNROLL, after="plan")
