@@ -64,13 +64,13 @@ def trunc_normal_(
         TensorError: next to nothing falls inside.
     """
     low, high = (a - mean) / std, (b - mean) / std
-    values = random.randn(*tensor.shape, generator=generator)
+    values = random.randn(*tensor.shape, generator=generator).realize()
     for _ in range(MOST_DRAWS):
         outside = (values < low) | (values > high)
-        if not values.realize(outside.any()) or not outside.any().item():
+        if not outside.any().item():
             return tensor.assign(values * std + mean)
-        values = random.randn(*tensor.shape, generator=generator).where(outside, values)
-    raise TensorError(f"trunc_normal_: expected [{a}, {b}] closer to the mean {mean}")
+        values = random.randn(*tensor.shape, generator=generator).where(outside, values).realize()
+    raise TensorError(f"trunc_normal_: expected bounds that hold more, got [{a}, {b}]")
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
