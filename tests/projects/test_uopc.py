@@ -200,7 +200,55 @@ return v
         assert "[0, 3)" in said
 
 
+LOSS = """uops 1
+x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+w = PARAM : {"slot": 2, "dtype": "float32", "shape": [3]}
+p = MUL x w
+q = MUL p x
+y = REDUCE q : {"op": "ADD", "axes": 1}
+return y
+"""
+
+
 def test_targets_and_verbs_of_later_weeks():
     assert "cuda" in uopc("compile", GEMM, "--target", "cuda", status=1).stderr
-    assert "week 9" in uopc("grad", GEMM, "--wrt", "0", status=1).stderr
+    assert "week 9" in uopc("grad", GEMM, "--wrt", "0", "--week", "8", status=1).stderr
     assert "numbers" in uopc("grad", GEMM, "--wrt", "x", status=1).stderr
+
+
+def test_grad_prints_a_program_that_can_be_run(tmp_path):
+    path = tmp_path / "loss.uop"
+    path.write_text(uopc("grad", "--wrt", "2,0", text=LOSS).stdout)
+    np.savez(
+        tmp_path / "in.npz", **{"0": np.array([1, 2, 3], "f4"), "2": np.array([4, 5, 6], "f4")}
+    )
+    for command in ("eval", "run"):
+        uopc(command, path, "-I", tmp_path / "in.npz", "-o", tmp_path / "out.npz")
+        found = np.load(tmp_path / "out.npz")
+        np.testing.assert_array_equal(found["0"], [1, 4, 9])
+        np.testing.assert_array_equal(found["1"], [8, 20, 36])
+
+
+def test_grad_can_be_asked_again():
+    """x³, 3·x², 6·x, 6."""
+    text = 'uops 1\nx = PARAM : {"slot": 0, "dtype": "float64", "shape": []}\n'
+    text += "q = MUL x x\nc = MUL q x\nreturn c\n"
+    for _ in range(3):
+        text = uopc("grad", "--wrt", "0", text=text).stdout
+    assert uopc("eval", text=text).stdout.split()[-1] == "6."
+
+
+@pytest.mark.parametrize(
+    ("slots", "words"),
+    [("1", "got slot 1"), ("0,0", "each slot once"), ("3", "slots [0, 2]")],
+)
+def test_grad_says_what_it_cannot_derive(slots, words):
+    said = uopc("grad", "--wrt", slots, text=LOSS, status=1).stderr
+    assert said.startswith("<program>:1:1: E416")
+    assert words in said
+
+
+def test_grad_of_what_is_no_loss():
+    said = uopc("grad", GEMM, "--wrt", "0", status=1).stderr
+    assert "E416" in said
+    assert "a float scalar" in said
