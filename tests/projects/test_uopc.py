@@ -224,9 +224,9 @@ def test_grad_prints_a_program_that_can_be_run(tmp_path):
     )
     for command in ("eval", "run"):
         uopc(command, path, "-I", tmp_path / "in.npz", "-o", tmp_path / "out.npz")
-        found = np.load(tmp_path / "out.npz")
-        np.testing.assert_array_equal(found["0"], [1, 4, 9])
-        np.testing.assert_array_equal(found["1"], [8, 20, 36])
+        with np.load(tmp_path / "out.npz") as found:
+            np.testing.assert_array_equal(found["0"], [1, 4, 9])
+            np.testing.assert_array_equal(found["1"], [8, 20, 36])
 
 
 def test_grad_can_be_asked_again():
