@@ -70,6 +70,8 @@ class _Round:
         pairs: list[tuple[UOp, UOp]] = []
         free: dict[tuple[UOp, ...], list[int]] = defaultdict(list)
         for j, later in enumerate(self.kernels):
+            if not later.loops:
+                continue
             others = free[later.loops]
             i = next((i for i in others if self._may_merge(i, j)), None)
             if i is None:
@@ -172,14 +174,17 @@ def _stored(call: UOp) -> list[tuple[Element, set[Element]]]:
 
 
 def kernels_of(program: UOp) -> list[Kernel]:
-    """The CALLs in order; bit i of `waits` is set where kernel i has to run before."""
+    """The CALLs in order; bit i of `waits` is set where kernel i has to run before.
+
+    One without loops is among them, so that who waits for it waits for what it waits for.
+    """
     found: list[Kernel] = []
     waits: dict[UOp, int] = {}
     for node in top_nodes(program):
         below = 0
         for source in node.src[1:] if node.op is CALL else node.src:
             below |= waits[source]
-        if node.op is CALL and node.src[0].op is END:
+        if node.op is CALL:
             found.append(describe(node, below))
             below |= 1 << len(found) - 1
         waits[node] = below
@@ -187,14 +192,14 @@ def kernels_of(program: UOp) -> list[Kernel]:
 
 
 def describe(call: UOp, waits: int) -> Kernel:
-    """What a CALL with a loop reads and writes; `waits` as `kernels_of` finds it."""
+    """What a CALL reads and writes; `waits` as `kernels_of` finds it."""
     body, *arguments = call.src
     stores = [n for n in body.toposort() if n.op is STORE]
     written = {storage_of(n.src[0]).arg.slot for n in stores if storage_of(n.src[0]).op is PARAM}
     places = [storage_of(a) for a in arguments]
     return Kernel(
         call,
-        body.src[1:],
+        body.src[1:] if body.op is END else (),
         frozenset(p for slot, p in enumerate(places) if slot not in written),
         frozenset(p for slot, p in enumerate(places) if slot in written),
         waits,

@@ -89,7 +89,7 @@ class _Rules(NamedTuple):
 
 def _next(program: UOp, rules: _Rules, refused: Refused) -> dict[UOp, UOp | None] | None:
     """The last two kernels that become one, and what takes their place."""
-    kernels = kernels_of(program)
+    kernels = [kernel for kernel in kernels_of(program) if kernel.loops]
     users = Counter(storage_of(a) for n in top_nodes(program) if n.op is CALL for a in n.src[1:])
     users.update(storage_of(output) for output in program.src)
     writers = {place: k.call for k in kernels for place in k.written}

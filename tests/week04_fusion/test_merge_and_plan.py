@@ -167,3 +167,12 @@ def test_a_merged_kernel_keeps_no_argument_that_it_does_not_use():
     nothing = np.empty(0, np.int8)
     (result,) = load(source, whole).run([nothing])
     assert np.array_equal(result, evaluate(whole, [nothing])[0])
+
+
+def test_a_kernel_without_loops_stands_between_two_others():
+    """x² and x²·Σ x² are over the same loops, but the sum has to be known in between."""
+    squares = EXP2(MUL(X, X))
+    total = reduce(ADD, squares, 2)
+    whole = program(squares, total, ADD(squares, total))
+    names = [call.arg.name for call in calls(check(whole))]
+    assert sorted(names) == ["add_32x24", "add_scalar", "exp2_32x24"]
