@@ -1,6 +1,9 @@
 """Weeks 5 and 6 on the command line: schedule files, and each step as a diff of its own."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -190,3 +193,19 @@ return e m
     (tmp_path / "p.uop").write_text(text)
     told = json.loads(uopc("compile", tmp_path / "p.uop", "--json").stdout)
     assert len(set(told["kernel_names"])) == told["kernels"] == len(told["schedules"])
+
+
+def test_a_machine_that_is_none_is_told_in_a_sentence():
+    code = "import sys; from projects.uopc.entry import main; sys.argv = ['uopc', '--help']; main()"
+    for text, said in (("{", "JSON object"), ('{"cores": "x"}', "expected an integer")):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "UOPS_MACHINE": text},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith("uopc: $UOPS_MACHINE: ")
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
