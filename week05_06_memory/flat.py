@@ -1,8 +1,8 @@
 """Offsets: where an element lies in its storage, as one linear form over all axes.
 
-    (x // C)·C·s + (x mod C)·s  =  x·s
+    (x // C)·C·s + (x mod C)·s  =  x·s        and y // (B·C) is (y // B) // C
 
-so an index that was taken apart into two axes, one of which is C long, is one again.
+so an index that was taken apart into axes, one of which is C long, is one again.
 """
 
 from __future__ import annotations
@@ -27,19 +27,29 @@ def put_together(form: Linear) -> Linear:
     """The form with quotients and remainders of one number by one divisor as that number."""
     while (found := _pair(form)) is not None:
         quotient, remainder, step = found
-        size = quotient.src[1].arg.value
+        whole, size = remainder.src[0], remainder.src[1].arg.value
         form = form.plus(Linear({quotient: 1}, 0), -step * size)
         form = form.plus(Linear({remainder: 1}, 0), -step)
-        form = form.plus(value_of(quotient.src[0]), step)
+        form = form.plus(value_of(whole), step)
     return form
 
 
 def _pair(form: Linear) -> tuple[UOp, UOp, int] | None:
-    for quotient, c in form.terms.items():
-        if quotient.op is FLOORDIV and quotient.src[1].op is CONST:
-            size = quotient.src[1].arg.value
-            for remainder, step in form.terms.items():
-                same = remainder.op is FLOORMOD and remainder.src == quotient.src
-                if same and c == step * size:
+    for remainder, step in form.terms.items():
+        if remainder.op is FLOORMOD and remainder.src[1].op is CONST:
+            for quotient, c in form.terms.items():
+                fits = c == step * remainder.src[1].arg.value
+                if fits and quotient.op is FLOORDIV and _is_rest(quotient, remainder):
                     return quotient, remainder, step
     return None
+
+
+def _is_rest(quotient: UOp, remainder: UOp) -> bool:
+    """Whether they are x // C and x mod C; for x = y // B, the quotient may be y // (B·C)."""
+    x, size = remainder.src
+    if quotient.src == remainder.src:
+        return True
+    if x.op is not FLOORDIV or x.src[1].op is not CONST or quotient.src[1].op is not CONST:
+        return False
+    inner, both = x.src[1].arg.value, quotient.src[1].arg.value
+    return quotient.src[0] is x.src[0] and min(inner, both) > 0 and inner * size.arg.value == both

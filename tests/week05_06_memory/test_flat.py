@@ -35,6 +35,9 @@ def test_three_axes():
     high, low = divided(J, 4)
     middle = divided(high, 5)
     assert offset((2, 5, 4), *middle, low) == Linear({J: 1}, 0)
+    outer = FLOORDIV(J, number(20))  # as rules write a quotient of a quotient
+    assert offset((2, 5, 4), outer, middle[1], low) == Linear({J: 1}, 0)
+    assert J not in offset((2, 5, 4), FLOORDIV(J, number(19)), middle[1], low).terms
 
 
 @pytest.mark.parametrize(("shape", "by"), [((10, 5), 4), ((4, 10), 4)])

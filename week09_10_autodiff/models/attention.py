@@ -12,6 +12,7 @@ Scaling Transformer Inference", 2022, section 3).
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
@@ -113,7 +114,11 @@ class Next:
         keys, values = self._cache.keys[layer], self._cache.values[layer]
         keys.assign(k.where(self._here, keys))
         values.assign(v.where(self._here, values))
-        return F.scaled_dot_product_attention(q, keys, values, self._seen)
+        batch, heads, one, width = q.shape
+        grouped = q.reshape(batch, keys.shape[1], heads // keys.shape[1], width)
+        scores = (grouped @ keys.mT) * (1 / math.sqrt(width))
+        weights = scores.where(self._seen, -math.inf).softmax(-1).where(self._seen, 0.0)
+        return (weights @ values).reshape(q.shape)
 
     def reach(self, length: int) -> int:
         """All positions that the cache has room for."""
