@@ -12,7 +12,6 @@ Scaling Transformer Inference", 2022, section 3).
 
 from __future__ import annotations
 
-import math
 from typing import Protocol
 
 import numpy as np
@@ -114,11 +113,7 @@ class Next:
         keys, values = self._cache.keys[layer], self._cache.values[layer]
         keys.assign(k.where(self._here, keys))
         values.assign(v.where(self._here, values))
-        batch, heads, one, width = q.shape
-        grouped = q.reshape(batch, keys.shape[1], heads // keys.shape[1], width)
-        scores = (grouped @ keys.mT) * (1 / math.sqrt(width))
-        weights = scores.where(self._seen, -math.inf).softmax(-1).where(self._seen, 0.0)
-        return (weights @ values).reshape(q.shape)
+        return F.scaled_dot_product_attention(q, keys, values, self._seen)
 
     def reach(self, length: int) -> int:
         """All positions that the cache has room for."""
