@@ -1,0 +1,359 @@
+"""Tensors are lazy, are computed once, together, and let go of what nobody needs."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from week01_uops.ops import PARAM
+from week09_10_autodiff.context import enable_grad, is_grad_enabled, no_grad
+from week09_10_autodiff.derivatives import grad
+from week09_10_autodiff.errors import TensorError
+from week09_10_autodiff.realize import PROGRAMS, Programs, canonical
+from week09_10_autodiff.storage import Storage
+from week09_10_autodiff.tensor import Tensor
+
+
+class Counted:
+    """How many programs were compiled and run since it was made."""
+
+    def __init__(self, monkeypatch):
+        self.runs = 0
+        self._before = PROGRAMS.compiled
+        get = Programs.get
+
+        def counted(programs, program):
+            self.runs += 1
+            return get(programs, program)
+
+        monkeypatch.setattr(Programs, "get", counted)
+
+    @property
+    def compiled(self):
+        return PROGRAMS.compiled - self._before
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    return Counted(monkeypatch)
+
+
+def array(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+# Laziness
+
+
+def test_nothing_is_computed_before_it_is_looked_at(counted):
+    x = Tensor(array(4, 4), requires_grad=True)
+    y = ((x @ x).relu() * 2).sum()
+    y.backward()
+    assert not y.is_realized
+    assert not x.grad.is_realized
+    assert (y.shape, y.ndim, str(y.dtype)) == ((), 0, "float32")
+    assert counted.runs == 0
+
+
+def test_several_tensors_are_one_program(counted):
+    x = Tensor(array(5), requires_grad=True)
+    y = (x.exp() * x).sum()
+    y.backward()
+    Tensor.realize(y, x.grad, x + 1)
+    assert counted.runs == 1
+
+
+def test_a_value_is_computed_once(counted):
+    x = Tensor(array(6))
+    y = (x * 3).realize()
+    first, second = y.numpy(), y.numpy()
+    assert counted.runs == 1
+    assert np.shares_memory(first, second)
+    assert y.node.op is PARAM
+    np.testing.assert_array_equal((y + 1).numpy(), array(6) * 3 + 1)
+    program, inputs = canonical([(y * 2).node])
+    assert [storage.array.shape for storage in inputs] == [(6,)]
+    assert len(program.toposort()) == 4  # PARAM, 2, their product, RETURN: no 3
+
+
+def test_what_was_computed_is_known_to_expressions_made_before(counted):
+    x = Tensor(array(6))
+    y = x.exp()
+    z = y + 1
+    y.realize()
+    _, inputs = canonical([z.node])
+    assert inputs == [y.storage()]
+    np.testing.assert_allclose(z.numpy(), np.exp(array(6)) + 1, rtol=1e-6)
+
+
+def test_a_variable_that_was_computed_keeps_its_expression_for_derivatives(counted):
+    x = Tensor(array(3), requires_grad=True)
+    y = x * x
+    y.realize()
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * array(3))
+
+
+def test_equal_expressions_over_other_arrays_are_one_compiled_program(counted):
+    for seed in range(3):
+        x = Tensor(np.full((3, 3), seed, np.float32))
+        assert (x * 0.3712 + x.T).sum().item() == pytest.approx(9 * seed * 1.3712)
+    assert (counted.runs, counted.compiled) == (3, 1)
+
+
+def test_one_array_twice_is_one_input():
+    x = Tensor(array(3))
+    y = Tensor(x)
+    _, inputs = canonical([(x + y).node])
+    assert len(inputs) == 1
+
+
+def test_constants_need_no_program(counted):
+    assert Tensor.zeros(2, 3).tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert Tensor.full((2,), 7, dtype="int8").reshape(2, 1).tolist() == [[7], [7]]
+    assert Tensor(array(0, 3)).sum().shape == ()
+    assert (Tensor(array(0, 3)) * 2).numpy().shape == (0, 3)
+    assert counted.runs == 0
+
+
+def test_few_programs_are_kept():
+    programs = Programs(2)
+    made = [canonical([(Tensor(array(2)) * number).node])[0] for number in (2, 3, 4)]
+    first, second, third = made
+    loaded = programs.get(first)
+    programs.get(second)
+    assert programs.get(first) is loaded
+    programs.get(third)
+    assert len(programs) == 2
+    assert programs.get(first) is loaded  # the second one went
+    assert programs.compiled == 3
+
+
+# Memory
+
+
+def test_arrays_die_with_their_tensors():
+    x = Tensor(array(1000))
+    y = (x * 2).realize()
+    z = y + 1
+    kept = weakref.ref(x.storage()), weakref.ref(y.storage())
+    del x
+    gc.collect()
+    assert kept[0]() is None
+    del y
+    gc.collect()
+    assert kept[1]() is not None  # z reads it
+    z.realize()
+    gc.collect()
+    assert kept[1]() is None
+
+
+def test_a_training_loop_does_not_grow():
+    w = Tensor(array(8), requires_grad=True)
+    alive = []
+    for _ in range(4):
+        loss = (w * w).sum()
+        loss.backward()
+        with no_grad():
+            w.assign(w - 0.1 * w.grad)
+        w.grad = None
+        Tensor.realize(w, loss)
+        del loss
+        gc.collect()
+        alive.append(sum(type(item) is Storage for item in gc.get_objects()))
+        assert len(w.node.toposort()) == 1
+    assert alive[-1] == alive[1]
+    np.testing.assert_allclose(w.numpy(), array(8) * 0.8**4, rtol=1e-5)
+
+
+# Derivatives
+
+
+def test_backward_adds_up():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    (x * 3).sum().backward()
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [5, 7]
+    assert not x.grad.requires_grad
+
+
+def test_backward_from_a_given_gradient():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    (x * x).backward(Tensor([1.0, 10.0]))
+    assert x.grad.tolist() == [2, 40]
+
+
+def test_higher_derivatives():
+    x = Tensor(2.0, requires_grad=True)
+    first = grad(x**4, x)
+    second = grad(first, x)
+    third = grad(second, x)
+    assert [t.item() for t in (first, second, third)] == [32, 48, 48]
+    y = x**3
+    y.backward(create_graph=True)
+    assert grad(x.grad, x).item() == 12
+
+
+def test_the_derivative_that_backward_leaves_is_a_constant():
+    x = Tensor(3.0, requires_grad=True)
+    (x * x).backward()
+    product = x.grad * x
+    assert grad(product, x).item() == 6
+
+
+def test_grad_of_several():
+    x, y = Tensor(2.0, requires_grad=True), Tensor(5.0, requires_grad=True)
+    z = Tensor(1.0, requires_grad=True)
+    dx, dy, dz = grad(x * x * y, [x, y, z])
+    assert [dx.item(), dy.item(), dz.item()] == [20, 4, 0]
+    assert grad(x * y, x, Tensor(2.0)).item() == 10
+
+
+def test_equal_values_are_variables_of_their_own():
+    a = Tensor.zeros(2, requires_grad=True)
+    b = Tensor.zeros(2, requires_grad=True)
+    c = Tensor(a, requires_grad=True)
+    (a * 2 + b * 3 + c * 4).sum().backward()
+    assert (a.grad.tolist(), b.grad.tolist(), c.grad.tolist()) == ([2, 2], [3, 3], [4, 4])
+
+
+def test_variables_that_are_computed_between_forward_and_backward():
+    w = Tensor.zeros(2, requires_grad=True)
+    loss = (w + 1).square().sum()
+    w.realize()
+    loss.backward()
+    later = (w * 5).sum()
+    later.backward()
+    assert w.grad.tolist() == [7, 7]
+
+
+def test_derivatives_are_of_the_value_that_was_read():
+    w = Tensor([3.0], requires_grad=True)
+    loss = w.square().sum()
+    with no_grad():
+        w.assign(w * 0)
+    loss.backward()
+    assert w.grad.tolist() == [6]
+    assert grad(loss, w).tolist() == [6]
+
+
+def test_detach_and_no_grad():
+    x = Tensor([2.0], requires_grad=True)
+    assert not x.detach().requires_grad
+    (x * x.detach()).sum().backward()
+    assert x.grad.tolist() == [2]
+    with no_grad():
+        assert not is_grad_enabled()
+        constant = x * x
+        with enable_grad():
+            assert (x * 1).requires_grad
+    assert is_grad_enabled()
+    assert not constant.requires_grad
+    x.grad = None
+    (constant * x).sum().backward()
+    assert x.grad.tolist() == [4]
+
+
+def test_no_grad_decorates():
+    @no_grad()
+    def double(x):
+        return x * 2
+
+    assert not double(Tensor([1.0], requires_grad=True)).requires_grad
+
+
+def test_requires_grad_can_be_taken_back():
+    x = Tensor([1.0], requires_grad=True)
+    y = Tensor([1.0], requires_grad=True)
+    loss = (x * y).sum()
+    x.requires_grad_(False)
+    loss.backward()
+    assert x.grad is None
+    assert y.grad.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda x: Tensor([1.0]).sum().backward(), "depends on one that requires grad"),
+        (lambda x: x.backward(), r"a scalar, got the shape \[2\]"),
+        (lambda x: x.backward(Tensor([1.0])), r"a gradient of float32\[2\], got float32\[1\]"),
+        (lambda x: grad(Tensor(1.0), x), "depends on one that requires grad"),
+        (lambda x: (x * 2).requires_grad_(), "a leaf, got a result"),
+        (lambda x: Tensor([1], requires_grad=True), "a float tensor, got int64"),
+        (lambda x: x.__iadd__(1), "no_grad"),
+    ],
+)
+def test_refused(action, message):
+    with pytest.raises(TensorError, match=message):
+        action(Tensor([1.0, 2.0], requires_grad=True))
+
+
+# Change
+
+
+def test_assign_changes_the_tensor_and_not_what_was_made_of_it():
+    x = Tensor([1.0, 2.0])
+    before = x * 10
+    x.assign([3, 4])
+    assert x.dtype.name == "float32"
+    assert x.tolist() == [3, 4]
+    assert before.tolist() == [10, 20]
+    x.assign(7)
+    assert x.tolist() == [7, 7]
+
+
+def test_operators_in_place():
+    x = Tensor([1.0, 2.0])
+    same = x
+    x += 1
+    x *= Tensor([2, 3])
+    x -= 0.5
+    x /= 2
+    assert same is x
+    np.testing.assert_allclose(x.numpy(), [1.75, 4.25])
+
+
+def test_assigning_what_is_derived_makes_a_result():
+    w = Tensor([2.0], requires_grad=True)
+    x = Tensor([0.0])
+    x.assign(w * 3)
+    assert x.requires_grad
+    assert not x.is_leaf
+    (x * x).sum().backward()
+    assert w.grad.tolist() == [36]
+
+
+def test_assign_refuses_other_shapes():
+    with pytest.raises(TensorError, match="assign: "):
+        Tensor([1.0, 2.0]).assign([1.0, 2.0, 3.0])
+
+
+# Threads
+
+
+def test_threads_compute_at_once():
+    results = {}
+
+    def work(number):
+        for step in range(5):
+            x = Tensor(np.full(64, number + step, np.float32))
+            results[number, step] = (x * 2 + number).sum().item()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {(n, s): 64.0 * ((n + s) * 2 + n) for n in range(4) for s in range(5)}
+
+
+def test_no_grad_is_of_one_thread():
+    seen = []
+    with no_grad():
+        thread = threading.Thread(target=lambda: seen.append(is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]
