@@ -7,7 +7,7 @@ A state is a tree of dicts and lists; its leaves are tensors, arrays, numbers, s
 
     save("run", step, {"model": model.state_dict(), "optimizer": optimizer.state_dict()})
     checkpoint = load("run")
-    model.load_state_dict(checkpoint.state["model"])
+    model.load_state_dict(checkpoint.state["model"], assign=True)
 
 A checkpoint is filled under another name, forced to the disk, and renamed: under its own name it is
 complete. One process at a time writes to a folder.
@@ -29,6 +29,7 @@ import numpy as np
 
 from week02_render.buffers import Array
 from week09_10_autodiff.atomic import PREFIX, atomic_folder
+from week09_10_autodiff.core import Core
 from week09_10_autodiff.safetensors_io import SafetensorsError, load_file, write_file
 
 STATE = "state.json"
@@ -72,8 +73,9 @@ def save(folder: str | os.PathLike[str], step: int, state: object, *, keep: int 
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     _sweep(root)
-    tensors: dict[str, Array] = {}
-    tree = _pack(state, (), tensors)
+    found: dict[str, object] = {}
+    tree = _pack(state, (), found)
+    tensors = _arrays(found)
     target = root / f"step-{step:08d}"
     with atomic_folder(target) as temporary:
         write_file(tensors, temporary / TENSORS)
@@ -137,7 +139,7 @@ def _read(path: Path) -> Checkpoint:
         raise CheckpointError(f"{path / STATE} is damaged: {error}") from error
 
 
-def _pack(item: object, path: tuple[str, ...], tensors: dict[str, Array]) -> Any:  # noqa: ANN401
+def _pack(item: object, path: tuple[str, ...], tensors: dict[str, object]) -> Any:  # noqa: ANN401
     """The JSON of a tree; its tensors go into `tensors`, under their paths."""
     if item is None or isinstance(item, (bool, int, float, str)):
         return item
@@ -151,8 +153,19 @@ def _pack(item: object, path: tuple[str, ...], tensors: dict[str, Array]) -> Any
         raise TypeError(f"{name}: expected a tensor, dict, list, number or string, got {what}")
     while name in tensors:  # a key may have a slash of its own
         name += "'"
-    tensors[name] = np.asarray(item)
+    tensors[name] = item
     return {REFERENCE: name}
+
+
+def _arrays(found: Mapping[str, object]) -> dict[str, Array]:
+    """The elements of tensors and arrays; those that are not known are computed in one program."""
+    tensors = [item for item in found.values() if isinstance(item, Core)]
+    if tensors:
+        tensors[0].realize(*tensors[1:])
+    return {
+        name: item.storage().array if isinstance(item, Core) else np.asarray(item)
+        for name, item in found.items()
+    }
 
 
 def _unpack(item: Any, tensors: Mapping[str, Array]) -> Any:  # noqa: ANN401 - a tree

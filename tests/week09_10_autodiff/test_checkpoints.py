@@ -1,21 +1,25 @@
 """Checkpoints: trees come back as they were, a kill leaves a whole one, damage is named."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
 import warnings
+from random import Random
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 from week02_render.buffers import is_dense
-from week09_10_autodiff import checkpoints
+from week09_10_autodiff import checkpoints, nn, random
 from week09_10_autodiff.atomic import PREFIX, atomic_file, atomic_folder
 from week09_10_autodiff.checkpoints import CheckpointError, load, save, steps
+from week09_10_autodiff.data import DataLoader
+from week09_10_autodiff.nn import functional
+from week09_10_autodiff.optim import AdamW, StepLR
+from week09_10_autodiff.tensor import Tensor
 
 STATE = {
     "model": {"w": np.arange(32, dtype=np.float32).reshape(2, 16), "b": np.zeros(3, np.int8)},
@@ -131,7 +135,7 @@ def test_what_a_killed_writer_left_is_swept(tmp_path):
 
 WRITER = """
 import sys, numpy as np
-from week09_10_autodiff import checkpoints
+from week09_10_autodiff import checkpoints, nn, random
 folder, step = sys.argv[1], int(sys.argv[2])
 while True:
     step += 1
@@ -143,7 +147,7 @@ while True:
 
 
 def test_a_writer_killed_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
-    choose = random.Random(0)
+    choose = Random(0)
     last = 0
     for _ in range(4):
         command = [sys.executable, "-c", WRITER, str(tmp_path), str(last)]
@@ -193,3 +197,73 @@ def test_a_tensor_is_read_from_the_mapped_file(tmp_path):
     assert not x.flags.owndata
     assert x.flags.writeable
     assert checkpoints.TENSORS in os.listdir(tmp_path / "step-00000001")
+
+
+# A training run
+
+
+class Run:
+    """A model with everything that decides how its training goes on."""
+
+    def __init__(self):
+        random.manual_seed(0)
+        layers = (nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 2))
+        self.model = nn.Sequential(*layers)
+        self.optimizer = AdamW(self.model.parameters(), lr=0.05)
+        self.schedule = StepLR(self.optimizer, 2, 0.5)
+        x = np.random.default_rng(0).standard_normal((24, 3)).astype(np.float32)
+        self.loader = DataLoader((x, (x[:, 0] > 0).astype(np.int64)), 8, shuffle=True)
+        self.step = 0
+
+    def train(self, steps):
+        losses = []
+        for _ in range(steps):
+            x, y = self.loader.batch(self.step)
+            self.optimizer.zero_grad()
+            loss = functional.cross_entropy(self.model(x), y)
+            loss.backward()
+            self.optimizer.step()
+            self.schedule.step()
+            self.step += 1
+            losses.append(loss.item())
+        return losses
+
+    def save(self, folder):
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "random": random.get_state(),
+        }
+        save(folder, self.step, state)
+
+    def resume(self, folder):
+        checkpoint = load(folder)
+        self.model.load_state_dict(checkpoint.state["model"], assign=True)
+        self.optimizer.load_state_dict(checkpoint.state["optimizer"])
+        self.schedule.load_state_dict(checkpoint.state["schedule"])
+        random.set_state(checkpoint.state["random"])
+        self.step = checkpoint.step
+
+
+def test_a_run_goes_on_bit_by_bit(tmp_path):
+    first = Run()
+    first.train(3)
+    first.save(tmp_path)
+    wanted = first.train(4)
+    random.manual_seed(99)
+    second = Run()
+    second.train(1)
+    second.resume(tmp_path)
+    assert second.train(4) == wanted
+    for (name, one), (_, other) in zip(
+        first.model.state_dict().items(), second.model.state_dict().items(), strict=True
+    ):
+        assert (one.numpy() == other.numpy()).all(), name
+
+
+def test_what_is_saved_stays_the_tensors_own(tmp_path):
+    x = Tensor([1.0, 2.0])
+    save(tmp_path, 1, {"x": x, "y": x * 2})
+    assert not x.storage().shared
+    assert load(tmp_path).state["y"].tolist() == [2, 4]

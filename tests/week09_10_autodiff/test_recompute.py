@@ -50,7 +50,7 @@ def compare(loss, x, parameters, exact=True):
     got = derivatives(recompute, loss, x, parameters)
     for one, other in zip(interpreted(*got), interpreted(*wanted), strict=True):
         assert np.array_equal(one, other) or not exact
-        close(one, other, 1e-6)
+        close(one, other, 1e-5)
     for one, other in zip(compiled(*got), compiled(*wanted), strict=True):
         close(one, other, 2e-6)
 
@@ -116,7 +116,7 @@ def test_what_comes_from_around_the_function_counts():
 
     def loss(call, x, parameters):
         scale = (parameters[1] * 2).exp()
-        return call(lambda h: (h @ parameters[0]).tanh() @ scale, x).sum() + scale.mean()
+        return call(lambda h: (h @ parameters[0]).tanh() @ scale, x).sum() + scale.tanh().mean()
 
     compare(loss, sample(3, WIDTH), weights(2), exact=False)
 
