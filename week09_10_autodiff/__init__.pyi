@@ -15,11 +15,20 @@ from week01_uops.dtypes import (
     uint32,
     uint64,
 )
-from week09_10_autodiff import nn, optim
+from week09_10_autodiff import nn, optim, random
 from week09_10_autodiff.context import enable_grad, is_grad_enabled, no_grad
 from week09_10_autodiff.derivatives import grad
 from week09_10_autodiff.errors import TensorError
 from week09_10_autodiff.nans import check_nan
+from week09_10_autodiff.random import (
+    Generator,
+    bernoulli,
+    manual_seed,
+    rand,
+    randint,
+    randn,
+    randperm,
+)
 from week09_10_autodiff.tensor import (
     Tensor,
     arange,
@@ -39,9 +48,11 @@ from week09_10_autodiff.tensor import (
 )
 
 __all__ = [
+    "Generator",
     "Tensor",
     "TensorError",
     "arange",
+    "bernoulli",
     "bfloat16",
     "bool_",
     "cat",
@@ -62,12 +73,18 @@ __all__ = [
     "int64",
     "is_grad_enabled",
     "linspace",
+    "manual_seed",
     "maximum",
     "minimum",
     "nn",
     "no_grad",
     "ones",
     "optim",
+    "rand",
+    "randint",
+    "randn",
+    "random",
+    "randperm",
     "stack",
     "uint8",
     "uint16",
