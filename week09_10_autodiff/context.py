@@ -26,8 +26,8 @@ class Tracer(Protocol):
     def used(self, tensors: Sequence[object]) -> None:
         """An operation read these tensors."""
 
-    def assigned(self, tensor: object, before: UOp) -> None:
-        """`tensor.assign` changed a tensor's node, which was `before`."""
+    def assigning(self, tensor: object) -> None:
+        """A tensor is about to be assigned."""
 
     def realizing(self, nodes: Sequence[UOp]) -> None:
         """Values are asked for; raises a TensorError if that cannot be."""

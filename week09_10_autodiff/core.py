@@ -278,15 +278,14 @@ class Core:
             node = expand(cast(given._node, self.dtype), self.shape)
         except ProgramError as error:
             raise converted(error, "assign") from None
-        before = self._node
+        if CONTEXT.tracer is not None:
+            CONTEXT.tracer.assigning(self)
         if self._is_leaf and self._requires_grad:
             self._own(node)
         else:
             result = given._result("assign", node)
             self._node, self._requires_grad = result._node, result._requires_grad
             self._is_leaf = not self._requires_grad
-        if CONTEXT.tracer is not None:
-            CONTEXT.tracer.assigned(self, before)
         return self
 
 

@@ -161,6 +161,8 @@ class Interop(Core):
 
     def clone(self) -> Self:
         """The same value, through which derivatives pass."""
+        if CONTEXT.tracer is not None:
+            CONTEXT.tracer.used((self,))
         return self._of(self._node, requires_grad=self._requires_grad)
 
     def contiguous(self) -> Self:
