@@ -377,11 +377,12 @@ class BoundCall:
         self._lay(slot, array)
         self._table.forget(self._addresses)
 
-    def renew_outputs(self) -> list[Array]:
-        """New arrays for the outputs, which the next calls write."""
-        self.outputs = self._program.signature.results(None)
-        for number, array in enumerate(self.outputs):
-            self._arguments[1][number] = address(array)
+    def renew_outputs(self, count: int | None = None) -> list[Array]:
+        """New arrays for the outputs, or the first few, which the next calls write."""
+        types = self._program.signature.outputs[:count]
+        self.outputs = [aligned_empty(t.shape, t.dtype) for t in types] + self.outputs[len(types) :]
+        for number in range(len(types)):
+            self._arguments[1][number] = address(self.outputs[number])
         return self.outputs
 
     def _lay(self, slot: int, array: Array) -> None:

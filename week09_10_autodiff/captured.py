@@ -50,10 +50,11 @@ class Captured:
         self._result, self._values = plan.result, plan.values
         self._made, self._cleared = plan.made, plan.cleared
         self._had = [(t, t.grad is not None) for t in (*(t for t, _ in plan.made), *plan.cleared)]
-        self._outputs = len(self._loaded.signature.outputs)
+        self._wanted = plan.wanted
         self._states = plan.states
         self._cells: list[Cell] = []
         self._arrays: list[Array] = []
+        self._changed: set[int] = set()
         self._reads: list[_Read] = []
         self._inputs: dict[int, Array] = {}
         for slot, (node, tensors) in plan.leaves.items():
@@ -73,16 +74,17 @@ class Captured:
             for tensor, had in self._had:
                 if (tensor.grad is not None) is not had:
                     raise RecaptureError(_gradient_reason(tensor, had))
+            inputs = self._computed(arguments)
             self._read_again()
             self._settle_states()
-            given = self._given(arguments)
+            given = [(slot, self._apart(tensor)) for slot, tensor in inputs]
             call = self._call
             if call is None:
                 call = self._call = self._bound(given)
             for slot, array in given:
                 if call.inputs[slot] is not array:
                     call.set_input(slot, array)
-            outputs = call.renew_outputs()
+            outputs = call.renew_outputs(self._wanted)
             call()
             return self._returned(arguments, outputs)
 
@@ -92,8 +94,8 @@ class Captured:
 
     # Inputs
 
-    def _given(self, arguments: Sequence[Tensor]) -> list[tuple[int, Array]]:
-        """The arrays of arguments and gradients; copies where they are changed."""
+    def _computed(self, arguments: Sequence[Tensor]) -> list[tuple[int, Tensor]]:
+        """Arguments and gradients by slot, with their elements."""
         tensors = [(slot, arguments[k]) for slot, k in self._arguments.items()]
         for slot, owner in self._gradients.items():
             if owner.grad is None:
@@ -102,17 +104,18 @@ class Captured:
         missing = [tensor for _, tensor in tensors if storage_of(tensor.node) is None]
         if missing:
             missing[0].realize(*missing[1:])
-        return [(slot, self._apart(tensor)) for slot, tensor in tensors]
+        return tensors
 
     def _apart(self, tensor: Tensor) -> Array:
+        """Where an input lies; a copy if it is changed in place."""
         storage = storage_of(tensor.node)
         assert storage is not None
         array = storage.array
-        if any(array is other for other in self._arrays):
-            copy = aligned_empty(array.shape, tensor.dtype)
-            copy[...] = array
-            return copy
-        return array
+        if id(array) not in self._changed:
+            return array
+        copy = aligned_empty(array.shape, tensor.dtype)
+        copy[...] = array
+        return copy
 
     def _read_again(self) -> None:
         """Tensors that were assigned since: the inputs are where they are now."""
@@ -155,6 +158,8 @@ class Captured:
             array = self._arrays[slot] = take(self._states[slot], self._cells[slot])
             if self._call is not None:
                 self._call.set_buffer(slot, array)
+        if moved:
+            self._changed = set(map(id, self._arrays))
 
     # Results
 

@@ -44,6 +44,7 @@ class Plan:
         gradients: slot → the tensor whose gradient is the input.
         leaves: slot → the leaf that is the input, and the tensors that have it.
         states: the tensors that are BUFFERs, by slot.
+        wanted: how many outputs are results; one more waits for the STOREs.
         result: what is returned, with `Output` where a tensor is.
         values: arguments by number, or other tensors, that get an output as their value.
         made: tensors that get an output as their gradient.
@@ -55,6 +56,7 @@ class Plan:
     gradients: dict[int, Tensor] = field(default_factory=dict)
     leaves: dict[int, tuple[UOp, list[ref[Tensor]]]] = field(default_factory=dict)
     states: list[Tensor] = field(default_factory=list)
+    wanted: int = 0
     result: Any = None
     values: list[tuple[int | ref[Tensor], int]] = field(default_factory=list)
     made: list[tuple[Tensor, int]] = field(default_factory=list)
@@ -112,7 +114,7 @@ class _Planner:
         stores = self._stores()
         if stores or not outputs:
             outputs.append(make(AFTER, (const(0, int64), *stores)) if stores else const(0, int64))
-        self.found.program = make(RETURN, tuple(outputs))
+        self.found.program, self.found.wanted = make(RETURN, tuple(outputs)), len(self.wanted)
         return self.found
 
     def _output(self, node: UOp) -> int:
