@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
-from week01_uops.dtypes import Value, bool_, float32, int64
+from week01_uops.dtypes import Value, bool_, float32, float64, int64
 from week01_uops.node import UOp, const
 from week01_uops.ops import ADD, EXP2, FLOORDIV, FLOORMOD, LOG2, MUL, NEG, RECIP
 from week03_loops import library as lib
@@ -23,12 +25,26 @@ def add(a: UOp, b: UOp) -> UOp:
     return lib.maximum(a, b) if a.dtype is bool_ else lib.add(a, b)
 
 
+def exactly(function: Callable[[UOp, UOp], UOp]) -> Callable[[UOp, UOp], UOp]:
+    """Let a function of floats compute in float64 and round once."""
+
+    @functools.wraps(function)
+    def wide(a: UOp, b: UOp) -> UOp:
+        if not a.dtype.is_float:
+            return function(a, b)
+        return lib.cast(function(lib.cast(a, float64), lib.cast(b, float64)), a.dtype)
+
+    return wide
+
+
+@exactly
 def floor_divide(a: UOp, b: UOp) -> UOp:
-    """⌊a / b⌋; of bools an error."""
+    """⌊a / b⌋; of bools an error. In float64 the quotient is rounded before it is cut off."""
     result: UOp = floor(lib.div(a, b)) if a.dtype.is_float else FLOORDIV(a, b)
     return result
 
 
+@exactly
 def remainder(a: UOp, b: UOp) -> UOp:
     """a − ⌊a / b⌋·b, which has the sign of b."""
     if a.dtype.is_float:

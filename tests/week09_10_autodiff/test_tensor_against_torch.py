@@ -8,6 +8,8 @@ import torch
 
 import week09_10_autodiff as ours
 from tests.week09_10_autodiff.tensor_cases import CASES
+from week05_06_memory.evaluate import evaluate
+from week09_10_autodiff.realize import canonical
 from week09_10_autodiff.tensor import Tensor
 
 TOGETHER = 12
@@ -99,3 +101,38 @@ def test_dtypes(name):
             continue
         got = dtypes_of(ours, case, [Tensor.ones(s, dtype=dtype) for s in case.shapes])
         assert got == wanted, dtype
+
+
+INTEGERS = {"int64": (-4, 5), "int32": (-4, 5), "uint8": (0, 5), "bool": (0, 2)}
+HALVES = {"float16": 2e-2, "bfloat16": 1.6e-1}
+
+
+def elements(case, dtype):
+    """Whole numbers, or what a half holds exactly."""
+    rng = np.random.default_rng(11)
+    if dtype in INTEGERS:
+        low, high = INTEGERS[dtype]
+        return [rng.integers(max(low, int(case.positive)), high, s) for s in case.shapes]
+    return [rng.integers(1 if case.positive else -9, 10, s) / 8 for s in case.shapes]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_elements_of_other_dtypes(name):
+    """Where PyTorch takes a dtype, the interpreter gives PyTorch's elements."""
+    case = CASES[name]
+    for dtype in [d for d in (*INTEGERS, *HALVES, "float32") if (name, d) not in PYTORCH_ALONE]:
+        arrays = elements(case, dtype)
+        theirs = [torch.tensor(a).to(getattr(torch, dtype)) for a in arrays]
+        try:
+            wanted = outputs(case.function(torch, *theirs))
+        except (RuntimeError, TypeError, NotImplementedError, IndexError):
+            continue
+        got = outputs(case.function(ours, *[Tensor(a, dtype) for a in arrays]))
+        program, inputs = canonical([x.node for x in got])
+        values = evaluate(program, [storage.array for storage in inputs])
+        for value, right in zip(values, wanted, strict=True):
+            error = HALVES.get(str(right.dtype).removeprefix("torch."), 1e-5)
+            wide = right.double().numpy()
+            np.testing.assert_allclose(
+                value.astype(np.float64), wide, rtol=error, atol=error, err_msg=dtype
+            )
