@@ -19,6 +19,7 @@ from week09_10_autodiff import nn, optim, random
 from week09_10_autodiff.context import enable_grad, is_grad_enabled, no_grad
 from week09_10_autodiff.derivatives import grad
 from week09_10_autodiff.errors import TensorError
+from week09_10_autodiff.jit import jit
 from week09_10_autodiff.nans import check_nan
 from week09_10_autodiff.random import (
     Generator,
@@ -72,6 +73,7 @@ __all__ = [
     "int32",
     "int64",
     "is_grad_enabled",
+    "jit",
     "linspace",
     "manual_seed",
     "maximum",

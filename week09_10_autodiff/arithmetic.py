@@ -185,6 +185,14 @@ class Arithmetic(Core):
         """1 / √x; inf at 0, NaN below."""
         return self._of_floats("rsqrt", lib.rsqrt)
 
+    def sin(self) -> Self:
+        """The sine of an angle in radians."""
+        return self._of_floats("sin", elementwise.sin)
+
+    def cos(self) -> Self:
+        """The cosine of an angle in radians."""
+        return self._of_floats("cos", elementwise.cos)
+
     def floor(self) -> Self:
         """The largest integer ≤ x, in the same dtype."""
         return self._apply("floor", elementwise.floor)

@@ -24,7 +24,7 @@ def cos_turns(u: UOp) -> UOp:
     cos 2πu = sin 2π(|u − ½| − ¼): a fold that leaves at most a quarter of a turn.
     """
     expect_float("cos_turns", u=u)
-    return _sine(sub(absolute(sub(u, 0.5)), 0.25))
+    return sine(sub(absolute(sub(u, 0.5)), 0.25))
 
 
 @widened
@@ -36,10 +36,10 @@ def sin_turns(u: UOp) -> UOp:
     expect_float("sin_turns", u=u)
     s = sub(u, 0.5)
     folded = where(lt(s, 0), sub(-0.5, s), sub(0.5, s))
-    return _sine(NEG(where(lt(absolute(s), 0.25), s, folded)))
+    return sine(NEG(where(lt(absolute(s), 0.25), s, folded)))
 
 
-def _sine(s: UOp) -> UOp:
+def sine(s: UOp) -> UOp:
     """Sin 2πs for |s| ≤ ¼: Σ (−1)ⁿ·(2πs)^(2n+1)/(2n+1)!, cut off below a tenth of an ulp."""
     count = 11 if s.dtype is float64 else 7
     return mul(s, polynomial(square(s), [_term(n) for n in range(count)]))
