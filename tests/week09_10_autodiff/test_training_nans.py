@@ -73,7 +73,7 @@ def test_a_nan_in_the_derivative_names_the_operation_that_is_derived():
 def test_a_nan_that_is_given_is_reported_where_it_is_first_used():
     x = Tensor([math.nan, 1.0])
     text = told(lambda: x * 2)
-    assert "(1 of 2 elements of [2])" in text
+    assert "(1 of 2 elements of [2], and it was given one)" in text
 
 
 def test_watching_ends_with_the_block():

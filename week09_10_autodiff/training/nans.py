@@ -3,9 +3,10 @@
     with watched_by(Inspector()) as nothing:
         step(x, y)                  # raises NotFinite at the first operation that makes a NaN
 
-Every operation is computed as soon as it is asked for, and its result is looked at. So operations
-are found in the order in which they are carried out, and a NaN that is carried along has been
-reported where it came from. An infinite value is no fault by itself (a mask is −∞), but the last
+Every operation is computed as soon as it is asked for, by a small program, and its result is looked
+at: a whole training step is searched in little time. (`nans.check_nan` asks
+after the fact, of everything at once.) A NaN that is carried along has been reported where it came
+from. An infinite value is no fault by itself (a mask is −∞), but the last
 one before the NaN is named as well.
 """
 
@@ -24,14 +25,16 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from week01_uops.node import CONST, UOp, toposort
+from week01_uops.ops import PARAM
 from week02_render.buffers import Array
 from week03_loops.ops import EXPAND, FLIP, PERMUTE, RESHAPE
 from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.ops import DETACH
 from week09_10_autodiff.realize import realize
+from week09_10_autodiff.storage import storage_of
 
 MACHINERY = ("week01_uops", "week02_render", "week03_loops", "week09_10_autodiff")
-READABLE = tuple(f"week09_10_autodiff.{name}" for name in ("models", "nn", "optim", "training"))
+READABLE = tuple(f"week09_10_autodiff.{name}" for name in ("models", "training"))
 """Parts of the machinery whose lines say something to whoever reads them."""
 
 VIEWS = frozenset({RESHAPE, EXPAND, PERMUTE, FLIP, DETACH})
@@ -102,11 +105,17 @@ class Inspector:
 
     def _told(self, node: UOp, origin: Origin, values: Array) -> str:
         count = f"{int(np.isnan(values).sum())} of {values.size} elements of {list(values.shape)}"
-        text = f"the first NaN came from {origin}\n    ({count})"
+        given = ", and it was given one" if any(map(_is_given_nan, node.toposort())) else ""
+        text = f"the first NaN came from {origin}\n    ({count}{given})"
         before = [item for item in node.toposort() if item in self._infinite]
         if before:
             text += f"\nwhat it is computed from was infinite since {self._infinite[before[0]]}"
         return text
+
+
+def _is_given_nan(node: UOp) -> bool:
+    storage = storage_of(node) if node.op is PARAM and node.dtype.is_float else None
+    return storage is not None and bool(np.isnan(storage.array).any())
 
 
 def _is_infinite(node: UOp) -> bool:
