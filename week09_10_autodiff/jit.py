@@ -170,10 +170,12 @@ class Jit(Generic[P, R]):
         return lambda: self._function(*bound.args, **bound.kwargs)
 
     def _reason(self, described: Mapping[str, str]) -> str:
-        """Why none of the captures does, compared with the one that differs least."""
+        """Why none of the captures does, compared with the last of those that differ least."""
         if not self._described:
             return "it was called for the first time"
-        differences = [_differences(known, described) for known in self._described.values()]
+        differences = [
+            _differences(known, described) for known in reversed(self._described.values())
+        ]
         least = min(differences, key=len)
         return "; ".join(least) or "an argument is another object than before"
 
