@@ -15,6 +15,7 @@ import numpy as np
 from week01_uops.dtypes import DType, Value, float32
 from week01_uops.errors import ProgramError
 from week01_uops.node import Shape, UOp
+from week01_uops.ops import PARAM
 from week02_render.buffers import Array
 from week03_loops.library import cast
 from week03_loops.library.arithmetic import number
@@ -30,7 +31,7 @@ from week09_10_autodiff.promotion import (
     promote_weak,
 )
 from week09_10_autodiff.realize import realize
-from week09_10_autodiff.storage import Storage, leaf, leaf_of, storage_of
+from week09_10_autodiff.storage import Storage, leaf, leaf_of, remember, storage_of
 
 Function = Callable[..., UOp]
 _owners: WeakKeyDictionary[UOp, ref[Core]] = WeakKeyDictionary()
@@ -184,8 +185,10 @@ class Core:
 
     def _settle(self, storage: Storage) -> None:
         """The value is known: let go of the expression, unless derivatives need it."""
-        if self._node.src and (self._is_leaf or not self._requires_grad):
+        if self._node.op is not PARAM and (self._is_leaf or not self._requires_grad):
             self._lie_in(storage)
+        elif storage_of(self._node) is None:
+            remember(self._node, storage)
 
     def _lie_in(self, storage: Storage) -> None:
         """Be the value that lies there, by a leaf of its own."""

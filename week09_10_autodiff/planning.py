@@ -20,7 +20,8 @@ from week01_uops.node import UOp, const, make, toposort
 from week01_uops.ops import PARAM, RETURN, ParamArg
 from week02_render.ops import AFTER, BUFFER, LOAD, STORE, StorageArg
 from week09_10_autodiff.errors import TensorError
-from week09_10_autodiff.ops import DETACH, bare
+from week09_10_autodiff.later import in_order
+from week09_10_autodiff.ops import NAMES, bare
 from week09_10_autodiff.storage import storage_of
 from week09_10_autodiff.structure import rebuilt
 from week09_10_autodiff.tensor import Tensor
@@ -114,7 +115,8 @@ class _Planner:
         stores = self._stores()
         if stores or not outputs:
             outputs.append(make(AFTER, (const(0, int64), *stores)) if stores else const(0, int64))
-        self.found.program, self.found.wanted = make(RETURN, tuple(outputs)), len(self.wanted)
+        self.found.program = in_order(make(RETURN, tuple(outputs)))
+        self.found.wanted = len(self.wanted)
         return self.found
 
     def _output(self, node: UOp) -> int:
@@ -167,17 +169,22 @@ class _Planner:
     # The program
 
     def _rebuilt(self, root: UOp) -> UOp:
-        for node in toposort((root,), lambda n: () if n in self.done else n.src):
+        for node in toposort((root,), self._needed):
             if node not in self.done:
                 self.done[node] = self._new(node)
         return self.done[root]
+
+    def _needed(self, node: UOp) -> tuple[UOp, ...]:
+        if node in self.done:
+            return ()
+        return node.src[:1] if node.op in NAMES else node.src
 
     def _new(self, node: UOp) -> UOp:
         if node in self.states:
             return make(LOAD, (self._place(node),))
         if node.op is PARAM:
             return self._input(node)
-        if node.op is DETACH:
+        if node.op in NAMES:
             return self.done[node.src[0]]
         return make(node.op, tuple([self.done[s] for s in node.src]), node.arg)
 

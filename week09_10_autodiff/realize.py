@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from week01_uops.node import CONST, UOp, make
 from week01_uops.ops import PARAM, RETURN, ParamArg
-from week02_render.buffers import aligned_empty
+from week02_render.buffers import Array, aligned_empty
 from week02_render.runtime import LoadedProgram, load
 from week03_loops.ops import EXPAND, RESHAPE
 from week09_10_autodiff.compiled import compiled
@@ -114,7 +114,7 @@ def realize(nodes: Sequence[UOp]) -> list[Storage]:
         CONTEXT.tracer.realizing(nodes)
     with LOCK:
         unknown = dict.fromkeys([bare(node) for node in nodes if storage_of(node) is None])
-        pending = [node for node in unknown if storage_of(node) is None and not _fill(node)]
+        pending = [node for node in unknown if storage_of(node) is None and not _is_uniform(node)]
         program, inputs = canonical(pending) if pending else (None, [])
         loaded = None if program is None else PROGRAMS.get(program)
     if loaded is not None:  # other threads need not wait while it runs
@@ -127,21 +127,32 @@ def realize(nodes: Sequence[UOp]) -> list[Storage]:
 def _known(node: UOp) -> Storage:
     found = storage_of(node)
     if found is None:
-        found = storage_of(bare(node))
+        value = bare(node)
+        if _is_uniform(value):
+            return Storage(_filled(value))
+        found = storage_of(value)
         assert found is not None
         remember(node, found)
     return found
 
 
-def _fill(node: UOp) -> bool:
-    """Fill an array without a program if all elements are one constant, or if there are none."""
-    source = node
-    while source.op in (RESHAPE, EXPAND):
-        source = source.src[0]
-    if source.op is not CONST and node.size:
-        return False
+def _uniform_source(node: UOp) -> UOp:
+    while node.op in (RESHAPE, EXPAND):
+        node = node.src[0]
+    return node
+
+
+def _is_uniform(node: UOp) -> bool:
+    """Whether no program is needed: all elements are one constant, or there are none.
+
+    Such a node gets a new array whenever it is asked for, and none is remembered: constants are
+    in many expressions, which should go on to be made of them.
+    """
+    return not node.size or _uniform_source(node).op is CONST
+
+
+def _filled(node: UOp) -> Array:
     array = aligned_empty(node.shape, node.dtype)
     if node.size:
-        array[...] = source.arg.value
-    remember(node, Storage(array))
-    return True
+        array[...] = _uniform_source(node).arg.value
+    return array
