@@ -41,6 +41,10 @@ class Access(Core):
         return self._apply("index", read, *tensors)
 
     def __setitem__(self, key: object, value: object) -> None:
+        """Change elements. What `x[i]` gave before is no view, and keeps its value.
+
+        So `x[i, j] = v` changes x, as does `x[i] += v`, but `x[i][j] = v` does not.
+        """
         items, given = _items(key), self._value(value)
         if len(items) == 1 and isinstance(items[0], Core) and items[0].dtype is bool_:
             changed = self._apply("set", indexing.write_mask, items[0], given)

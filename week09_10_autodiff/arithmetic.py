@@ -352,10 +352,12 @@ class Comparison(Arithmetic):
         mask = self._tensor("where", condition)
         self._expect_condition(mask)
 
-        def chosen(a: UOp, b: UOp) -> UOp:
-            return lib.where(mask.node, a, b)
+        def chosen(a: UOp, b: UOp, m: UOp) -> UOp:
+            return lib.where(m, a, b)
 
-        return self._with("where", chosen, other)
+        return self._wanted(
+            "where", lambda o: self._binary("where", chosen, o, also=(mask,)), other
+        )
 
     def _expect_condition(self, mask: Core) -> None:
         if mask.dtype is not bool_:

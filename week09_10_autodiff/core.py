@@ -124,15 +124,17 @@ class Core:
         *,
         swapped: bool = False,
         floats: bool = False,
+        also: Sequence[Core] = (),
     ) -> Self:
-        """function(self, other) in the dtype that both promote to; `floats`: at least float32.
+        """function(self, other, *also) in the dtype that the first two promote to.
 
-        NotImplemented, as operators want it, if the other one is no operand of a tensor.
+        `floats`: at least float32. NotImplemented, as operators want it, if the other one is no
+        operand of a tensor.
         """
         if isinstance(other, np.generic):
             other = other.item()
         if isinstance(other, (bool, int, float)):
-            return self._with_number(name, function, other, swapped, floats)
+            return self._with_number(name, function, other, swapped, floats, also)
         tensor = self._operand(other)
         if tensor is None:
             missing: Self = NotImplemented
@@ -140,24 +142,30 @@ class Core:
         dtype = promote(self.dtype, tensor.dtype)
         dtype = float32 if floats and not dtype.is_float else dtype
 
-        def promoted(a: UOp, b: UOp) -> UOp:
+        def promoted(a: UOp, b: UOp, *rest: UOp) -> UOp:
             a, b = cast(a, dtype), cast(b, dtype)
-            return function(b, a) if swapped else function(a, b)
+            return function(b, a, *rest) if swapped else function(a, b, *rest)
 
-        return self._apply(name, promoted, tensor)
+        return self._apply(name, promoted, tensor, *also)
 
     def _with_number(
-        self, name: str, function: Function, other: Value, swapped: bool, floats: bool
+        self,
+        name: str,
+        function: Function,
+        other: Value,
+        swapped: bool,
+        floats: bool,
+        also: Sequence[Core],
     ) -> Self:
         dtype = promote_weak(self.dtype, (other,))
         dtype = float32 if floats and not dtype.is_float else dtype
         value = other if dtype.kind == "bool" or dtype.is_float else int(other)
 
-        def promoted(a: UOp) -> UOp:
+        def promoted(a: UOp, *rest: UOp) -> UOp:
             a, b = cast(a, dtype), number(value, dtype)
-            return function(b, a) if swapped else function(a, b)
+            return function(b, a, *rest) if swapped else function(a, b, *rest)
 
-        return self._apply(name, promoted)
+        return self._apply(name, promoted, *also)
 
     def _operand(self, other: object) -> Self | None:
         """A tensor from what may stand beside one; None if it is no such thing."""
@@ -179,7 +187,11 @@ class Core:
     def realize(self, *others: Core) -> Self:
         """Compute the values of these tensors, in one program, and keep them."""
         tensors: tuple[Core, ...] = (self, *others)
-        for tensor, storage in zip(tensors, realize([t._node for t in tensors]), strict=True):
+        try:
+            storages = realize([tensor._node for tensor in tensors])
+        except ProgramError as error:
+            raise converted(error, "realize") from None
+        for tensor, storage in zip(tensors, storages, strict=True):
             tensor._settle(storage)
         return self
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 from week01_uops.errors import ProgramError
 from week01_uops.node import UOp, toposort
 from week03_loops.library import add
+from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.core import Core, owner
 from week09_10_autodiff.errors import TensorError, converted
 from week09_10_autodiff.gradients import gradient as gradients_of
@@ -90,6 +91,8 @@ def _variables(root: UOp) -> list[tuple[UOp, Core]]:
 
 def _derived(name: str, y: Core, nodes: Sequence[UOp], bar: Core | None) -> list[UOp]:
     """The derivatives of ⟨y, ȳ⟩ with respect to nodes; TensorErrors say what stands against it."""
+    if CONTEXT.tracer is not None:
+        CONTEXT.tracer.used((y,) if bar is None else (y, bar))
     if not y._requires_grad:
         raise TensorError(f"{name}: expected a tensor that depends on one that requires grad")
     if bar is None and y._node.shape:

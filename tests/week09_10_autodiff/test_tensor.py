@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from week01_uops.ops import PARAM
-from week09_10_autodiff.context import enable_grad, is_grad_enabled, no_grad
+from week09_10_autodiff.context import enable_grad, is_grad_enabled, no_grad, traced_by
 from week09_10_autodiff.derivatives import grad
 from week09_10_autodiff.errors import TensorError
 from week09_10_autodiff.realize import PROGRAMS, Programs, canonical
 from week09_10_autodiff.storage import Storage
-from week09_10_autodiff.tensor import Tensor
+from week09_10_autodiff.tensor import Tensor, cat, einsum, where
 
 
 class Counted:
@@ -118,6 +118,16 @@ def test_constants_need_no_program(counted):
     assert counted.runs == 0
 
 
+def test_a_constant_that_was_computed_stays_one_in_other_expressions():
+    zero, same = Tensor.zeros(()), Tensor.zeros(())
+    assert (zero.item(), same.item()) == (0, 0)
+    _, inputs = canonical([(Tensor.ones(3) * Tensor(2.0) + same).relu().node])
+    assert len(inputs) == 1
+    x = Tensor([2.0], requires_grad=True)
+    assert (x**0).tolist() == [1]
+    assert (x**0).tolist() == [1]
+
+
 def test_few_programs_are_kept():
     programs = Programs(2)
     made = [canonical([(Tensor(array(2)) * number).node])[0] for number in (2, 3, 4)]
@@ -129,6 +139,34 @@ def test_few_programs_are_kept():
     assert len(programs) == 2
     assert programs.get(first) is loaded  # the second one went
     assert programs.compiled == 3
+
+
+def test_long_chains():
+    x = Tensor(array(2))
+    y = x
+    for _ in range(20000):
+        y = y + 1
+    program, _ = canonical([y.node])
+    assert len(program.toposort()) == 20003
+
+
+def test_every_tensor_that_is_read_is_told_to_a_tracer():
+    class Tracer:
+        def __init__(self):
+            self.seen = []
+
+        def used(self, tensors):
+            self.seen += tensors
+
+    a, b, c, d = (Tensor(array(2, 2), requires_grad=True) for _ in range(4))
+    mask, index = Tensor([True, False]), Tensor([0, 1])
+    tracer = Tracer()
+    with traced_by(tracer):
+        results = [a.where(mask, b), where(mask, c, 0.0), d[index], cat([a, b]), einsum("ij->", c)]
+        results[0].backward(d)
+        a.masked_fill(mask, 0.0)
+    seen = {id(tensor) for tensor in tracer.seen}
+    assert seen >= {id(t) for t in (a, b, c, d, mask, index, results[0])}
 
 
 # Memory

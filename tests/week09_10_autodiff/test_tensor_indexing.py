@@ -132,6 +132,15 @@ def test_writing_keeps_the_dtype_and_what_was_read_before():
     assert before.tolist() == [1, 2, 3]
 
 
+def test_what_was_read_is_no_view():
+    x = Tensor([[1, 2], [3, 4]])
+    row = x[0]
+    x[0] += 10
+    x[1][0] = 99
+    assert x.tolist() == [[11, 12], [3, 4]]
+    assert row.tolist() == [1, 2]
+
+
 def test_derivatives_of_reading_and_writing():
     x = Tensor(ARRAY, requires_grad=True)
     v = Tensor([1.0, 2.0], requires_grad=True)
