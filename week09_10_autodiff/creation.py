@@ -122,7 +122,8 @@ class Creation(Core):
     def from_numpy(cls, array: object) -> Self:
         """A tensor over the memory of an array, which is copied only if it is not dense.
 
-        Dense is row-major at a multiple of 64 bytes. Whoever changes the array changes the tensor.
+        Dense is row-major at a multiple of 64 bytes. Whoever changes the array changes the tensor,
+        but not what was computed of it before, nor an expression that is equal to one of these.
         """
         return cls._of(leaf_of(viewed(array), shared=True))
 

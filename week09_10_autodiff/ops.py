@@ -42,7 +42,7 @@ NAMES = frozenset({DETACH, RECOMPUTE})
 
 def detach(x: UOp) -> UOp:
     """The value of x as a constant of derivatives."""
-    return x if x.op is DETACH else make(DETACH, (x,))
+    return x if x.op is DETACH and x.arg is None else make(DETACH, (x,))
 
 
 def variable(x: UOp) -> UOp:

@@ -294,6 +294,16 @@ def test_detach_and_no_grad():
     assert x.grad.tolist() == [4]
 
 
+def test_detach_of_a_variable_without_a_value():
+    x = Tensor.full((1,), 3.0, requires_grad=True)
+    (x * x.detach()).sum().backward()
+    assert x.grad.tolist() == [3]
+    with no_grad():
+        constant = x + 0
+    assert not constant.requires_grad
+    assert grad((constant * x).sum(), x).tolist() == [3]
+
+
 def test_no_grad_decorates():
     @no_grad()
     def double(x):
