@@ -17,6 +17,7 @@ import click
 import numpy as np
 from rich.console import Console
 
+from projects.uopc import embedding, generating, training
 from projects.uopc.checking import Checker
 from projects.uopc.explaining import Explainer, explanation_json, machine_json
 from projects.uopc.graph import GraphError, draw
@@ -39,11 +40,14 @@ from week05_06_memory.evaluate import evaluate
 from week05_06_memory.explain import Explanation
 from week05_06_memory.machine import detect
 from week05_06_memory.scheduling import Arranged
+from week09_10_autodiff.training.loop import DivergedError
+from week09_10_autodiff.training.optional import MissingLibraryError
 
 F = TypeVar("F", bound=Callable[..., Any])
 EXPECTED = (
     *(CompilerError, UnsupportedError, GraphError, InputError),
     *(BuildError, CheckError, SanitizerError, OutOfBoundsError),
+    *(DivergedError, MissingLibraryError),
     *(ValueError, TypeError),
 )
 """Faults that are told in a sentence, without a traceback."""
@@ -72,7 +76,7 @@ def reports_faults(function: F) -> F:
         except ProgramError as error:
             fail(f"<program>:1:1: {error}" if not str(error).startswith("<") else str(error))
         except OSError as error:
-            fail(f"uopc: {error.filename}: {error.strerror}")
+            fail(f"uopc: {f'{error.filename}: {error.strerror}' if error.filename else error}")
         except EXPECTED as error:
             fail(f"uopc: {error}")
 
@@ -352,6 +356,30 @@ def grad(file: Path | None, week: int, wrt: str) -> None:
         raise ValueError(f"expected slots as numbers, 0,2 say, got --wrt {wrt}")
     slots = [int(slot) for slot in wrt.split(",")]
     click.echo(write(WEEKS[week].reference.grad(read_file(file, week), slots)), nl=False)
+
+
+@main.command()
+@generating.options
+@reports_faults
+def generate(**given: Any) -> None:  # noqa: ANN401 - the arguments of run
+    """Go on from a text, with the language model in a Hugging Face folder."""
+    generating.run(**given)
+
+
+@main.command()
+@embedding.options
+@reports_faults
+def embed(**given: Any) -> None:  # noqa: ANN401 - the arguments of run
+    """Print vectors of texts, the lines of FILE, by the encoder in a Hugging Face folder."""
+    embedding.run(**given)
+
+
+@main.command()
+@training.options
+@reports_faults
+def train(**given: Any) -> None:  # noqa: ANN401 - the arguments of run
+    """Train a language model; CONFIG is a TOML file, the default one if it is not given."""
+    training.run(**given)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any, TypeVar
 
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
@@ -19,6 +21,9 @@ from week09_10_autodiff.training.config import Config, load, to_toml
 from week09_10_autodiff.training.loop import Told, Trainer
 from week09_10_autodiff.training.settings import ConfigError
 from week09_10_autodiff.training.workplace import Workplace
+
+F = TypeVar("F", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
 
 INTERVAL = 5.0
 """Seconds between lines where no terminal shows a bar."""
@@ -34,6 +39,32 @@ class Wanted:
     out: Path | None = None
     threads: int | None = None
     check_nan: bool = False
+
+
+OPTIONS = (
+    click.argument("config", required=False, type=PATH),
+    click.option("--resume", type=PATH, help="Go on with the run in this folder."),
+    click.option("--steps", type=click.IntRange(1), help="So many, whatever the config says."),
+    click.option("--out", type=PATH, help="The folder to write to."),
+    click.option("--threads", type=click.IntRange(1), help="So many threads; all cores if absent."),
+    click.option("--check-nan", is_flag=True, help="Name the operation that a NaN comes from."),
+    click.option("--print-config", is_flag=True, help="Print the default config, and stop."),
+)
+
+
+def options(function: F) -> F:
+    """The arguments of `run`."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def run(*, print_config: bool, **given: Any) -> None:  # noqa: ANN401 - the fields of Wanted
+    """Train, and say what happens; or print the default configuration."""
+    if print_config:
+        click.echo(to_toml(Config()), nl=False)
+    else:
+        train(Wanted(**given), Console())
 
 
 def train(wanted: Wanted, console: Console) -> bool:
@@ -79,11 +110,6 @@ def workplace(wanted: Wanted) -> Workplace:
 
 def _with_threads(config: Config, threads: int | None) -> Config:
     return config if threads is None else replace(config, run=replace(config.run, threads=threads))
-
-
-def default_config() -> str:
-    """The configuration that `uopc train` has without a file."""
-    return to_toml(Config())
 
 
 @dataclass
