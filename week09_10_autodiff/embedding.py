@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from week09_10_autodiff.context import no_grad
 from week09_10_autodiff.hub import HubError, optional_config
 from week09_10_autodiff.jit import jit
-from week09_10_autodiff.models import load_encoder
+from week09_10_autodiff.models import ENCODERS, class_of
 from week09_10_autodiff.models.bert import FIRST, MEAN, Bert
 from week09_10_autodiff.tensor import Tensor
 from week09_10_autodiff.tokenizing import Encoded, Tokenizer
@@ -105,8 +105,9 @@ class Embedder:
             HubError, SafetensorsError, FileNotFoundError: the folder is not whole, or holds
                 another kind of model.
         """
+        kind = class_of(folder, ENCODERS)
         tokenizer = Tokenizer.from_folder(folder)
-        model = load_encoder(folder)
+        model: Bert = kind.from_folder(folder)
         if tokenizer.largest >= model.config.vocab_size:
             wanted = f"a tokenizer of at most {model.config.vocab_size} tokens, as the model knows"
             raise HubError(f"{folder}: expected {wanted}, got {tokenizer.largest + 1}")

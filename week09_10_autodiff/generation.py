@@ -23,7 +23,7 @@ from week01_uops.dtypes import float32, int64
 from week09_10_autodiff.context import no_grad
 from week09_10_autodiff.hub import HubError, end_tokens
 from week09_10_autodiff.jit import jit
-from week09_10_autodiff.models import LanguageModel, load_language_model
+from week09_10_autodiff.models import LANGUAGE_MODELS, LanguageModel, class_of
 from week09_10_autodiff.models.attention import Cache, Next, Prompt
 from week09_10_autodiff.sampling import Sampler, Sampling, Scores
 from week09_10_autodiff.tensor import Tensor
@@ -89,24 +89,28 @@ class Steps:
         self._read = jit(self._scores_of_prompt)
         self._next = jit(self._scores_of_next)
 
+    def prepare(self, prompt: int) -> None:
+        """Compile what a prompt of so many tokens, and the tokens behind it, need."""
+        with no_grad():
+            self._read.prepare(*self._prompt([0] * prompt))
+            self._next.prepare(*_position(0, 0))
+
     def read(self, prompt: Sequence[int]) -> Scores:
         """The scores (vocabulary) of the token behind a prompt, which the cache holds then."""
-        length = rounded(len(prompt), SHORTEST_PROMPT, self.cache.capacity)
-        tokens = np.zeros((1, length), np.int64)
-        tokens[0, : len(prompt)] = prompt
         with no_grad():
-            return _scores(self._read(Tensor(tokens), Tensor(len(prompt) - 1, int64)))
+            return _scores(self._read(*self._prompt(prompt)))
 
     def next(self, token: int, position: int) -> Scores:
         """The scores of the token behind this one, before which there are `position` tokens."""
         with no_grad():
-            given = Tensor(np.full((1, 1), token, np.int64)), Tensor(position, int64)
-            return _scores(self._next(*given))
+            return _scores(self._next(*_position(token, position)))
 
-    def prepare(self, prompt: int) -> None:
-        """Compile what a prompt of so many tokens, and the tokens behind it, need."""
-        self.read([0] * prompt)
-        self.next(0, 0)
+    def _prompt(self, prompt: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The prompt, padded, and where its last token is."""
+        length = rounded(len(prompt), SHORTEST_PROMPT, self.cache.capacity)
+        tokens = np.zeros((1, length), np.int64)
+        tokens[0, : len(prompt)] = prompt
+        return Tensor(tokens), Tensor(len(prompt) - 1, int64)
 
     def _scores_of_prompt(self, tokens: Tensor, last: Tensor) -> Tensor:
         hidden = self.model.hidden(tokens, Prompt(self.cache))
@@ -115,6 +119,10 @@ class Steps:
     def _scores_of_next(self, token: Tensor, position: Tensor) -> Tensor:
         hidden = self.model.hidden(token, Next(self.cache, position))
         return self.model.scores(hidden[0])
+
+
+def _position(token: int, position: int) -> tuple[Tensor, Tensor]:
+    return Tensor(np.full((1, 1), token, np.int64)), Tensor(position, int64)
 
 
 def _scores(tensor: Tensor) -> Scores:
@@ -211,8 +219,9 @@ class TextGenerator:
             HubError, SafetensorsError, FileNotFoundError: the folder is not whole, or holds
                 another kind of model.
         """
+        kind = class_of(folder, LANGUAGE_MODELS)
         tokenizer = Tokenizer.from_folder(folder)
-        model = load_language_model(folder)
+        model: LanguageModel = kind.from_folder(folder)
         if tokenizer.largest >= model.vocabulary:
             wanted = f"a tokenizer of at most {model.vocabulary} tokens, as many as the model knows"
             raise HubError(f"{folder}: expected {wanted}, got {tokenizer.largest + 1}")

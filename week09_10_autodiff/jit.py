@@ -114,6 +114,12 @@ class Jit(Generic[P, R]):
                 reason = str(why)
         return self._captured(call, reason)(call.tensors)  # type: ignore[no-any-return]
 
+    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Capture the function for these arguments, so that the next call only runs it."""
+        call = self._call(args, kwargs)
+        if call.key not in self._known:
+            self._captured(call, None)
+
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Call:
         if self._plain and not kwargs and len(args) == len(self._names):
             named: Mapping[str, Any] = dict(zip(self._names, args, strict=True))

@@ -15,7 +15,17 @@ from week09_10_autodiff.models.gpt2 import GPT2
 from week09_10_autodiff.models.llama import Llama
 from week09_10_autodiff.tensor import Tensor
 
-__all__ = ["GPT2", "Bert", "LanguageModel", "Llama", "load_encoder", "load_language_model"]
+__all__ = [
+    "ENCODERS",
+    "GPT2",
+    "LANGUAGE_MODELS",
+    "Bert",
+    "LanguageModel",
+    "Llama",
+    "class_of",
+    "load_encoder",
+    "load_language_model",
+]
 
 
 class LanguageModel(Protocol):
@@ -55,7 +65,7 @@ def load_language_model(folder: str | os.PathLike[str]) -> LanguageModel:
         HubError, SafetensorsError, FileNotFoundError: the folder is not whole, or holds another
             kind of model.
     """
-    model: LanguageModel = _class_of(folder, LANGUAGE_MODELS).from_folder(folder)
+    model: LanguageModel = class_of(folder, LANGUAGE_MODELS).from_folder(folder)
     return model
 
 
@@ -65,11 +75,16 @@ def load_encoder(folder: str | os.PathLike[str]) -> Bert:
     Raises:
         HubError, SafetensorsError, FileNotFoundError: as `load_language_model`.
     """
-    model: Bert = _class_of(folder, ENCODERS).from_folder(folder)
+    model: Bert = class_of(folder, ENCODERS).from_folder(folder)
     return model
 
 
-def _class_of(folder: str | os.PathLike[str], known: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def class_of(folder: str | os.PathLike[str], known: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """The class, of some, whose model a folder holds.
+
+    Raises:
+        HubError: it holds none of them, or one whose weights are quantized.
+    """
     config = read_config(folder)
     name = config.choice("model_type", tuple(known))
     if config.get("quantization_config") is not None:
