@@ -1,5 +1,7 @@
 """Modules: PyTorch's names for state, values and gradients as PyTorch's, modes, text, errors."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -365,7 +367,31 @@ def test_attention_with_dropout_is_attention_on_average():
         functional.scaled_dot_product_attention(q, k, v, is_causal=True),
         *(
             functional.scaled_dot_product_attention(q, k, v, dropout_p=0.2, is_causal=True)
-            for _ in range(200)
+            for _ in range(100)
         ),
     )
     assert abs(np.mean(got, 0) - wanted).max() < 0.3
+
+
+# Values
+
+
+def test_the_first_call_computes_the_parameters_once():
+    model = nn.Sequential(nn.Linear(3, 5), nn.Sequential(nn.Linear(5, 2)))
+    assert not model[0].weight.is_realized
+    model(Tensor(normal(2, 3), "float32"))
+    assert all(p.is_realized for p in model.parameters())
+    before = model[0].weight.node
+    model(Tensor(normal(2, 3), "float32"))
+    assert model[0].weight.node is before
+
+
+def test_a_deep_copy_is_a_model_of_its_own():
+    model = Tied()
+    twin = copy.deepcopy(model)
+    assert twin.head.weight is twin.embedding.weight is not model.head.weight
+    assert twin.head.weight.requires_grad
+    assert list(twin.state_dict()) == list(model.state_dict())
+    assert (twin.head.weight.numpy() == model.head.weight.numpy()).all()
+    twin.head.weight.assign(0.0)
+    assert model.head.weight.numpy().any()

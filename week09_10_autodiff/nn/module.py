@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from week01_uops.dtypes import bfloat16, float16, float32, float64
+from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.errors import TensorError
 from week09_10_autodiff.promotion import DTypeLike, dtype_of
 from week09_10_autodiff.tensor import Tensor
@@ -48,12 +49,14 @@ class Module:
 
     training: bool
     _kinds: dict[str, str]
+    _computed: bool
 
     def __new__(cls, *args: object, **options: object) -> Self:
         """An empty module: `super().__init__()` may be called and need not be."""
         self = super().__new__(cls)
         object.__setattr__(self, "_kinds", {})
         object.__setattr__(self, "training", True)
+        object.__setattr__(self, "_computed", False)
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401
@@ -78,7 +81,9 @@ class Module:
         object.__delattr__(self, name)
 
     def __call__(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as forward
-        """forward(…)."""
+        """forward(…); the first time all parameters and buffers are computed before."""
+        if not self._computed and CONTEXT.tracer is None:
+            self.realize()
         return self.forward(*args, **options)
 
     def forward(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the subclass says
@@ -184,6 +189,8 @@ class Module:
         tensors = [tensor for _, tensor in _once(self._named(PARAMETER, BUFFER, CACHE))]
         if tensors:
             tensors[0].realize(*tensors[1:])
+        for module in self.modules():
+            object.__setattr__(module, "_computed", True)
         return self
 
     # Modes
