@@ -9,9 +9,10 @@ A nest whose outermost loops are of kind parallel is a region of its own:
         for (…) for (…) { … }
     }
 
-Storage that is used nowhere else is declared in it, so that every thread has its own; where it is
-large, it is a part of the workspace, which has room for as many threads as there are when its size
-is first asked for. Without -fopenmp the same text runs on one thread.
+Storage that is used in regions alone, and filled in each iteration of their loops, is declared in
+each of them, so that every thread has its own; where it is large, it is a part of the workspace,
+which has room for as many threads as there are when its size is first asked for. Without -fopenmp
+the same text runs on one thread.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from week01_uops.node import CONST, Op, UOp
+from week01_uops.node import CONST, Op, UOp, toposort
 from week01_uops.ops import ELEMENTWISE
 from week02_render.c_kernel import Statement, Tables
 from week02_render.kernels import aligned
-from week02_render.ops import ALLOC, LARGEST_LOCAL, RANGE
+from week02_render.ops import ALLOC, INDEX, LARGEST_LOCAL, RANGE, open_ranges
 from week02_render.render import render_c
 from week05_06_memory.c_vector import C as VECTORS
 from week05_06_memory.c_vector_access import VECTOR_STATEMENTS
@@ -102,16 +103,36 @@ class ThreadedKernel(VectorKernel):
         return {region.begin: region for region in _regions(self.nodes)}
 
     @cached_property
-    def owned(self) -> Mapping[int, Region]:
-        """ALLOC, by where it stands → the one region that uses it, and does not hold it."""
-        found: dict[int, Region] = {}
+    def owned(self) -> Mapping[int, tuple[Region, ...]]:
+        """ALLOC, by where it stands → the regions that alone use it, each filling it anew."""
+        found: dict[int, tuple[Region, ...]] = {}
         for position, node in enumerate(self.nodes):
-            users = [*self.uses.stores[node], *self.uses.loads[node]]
-            for region in self.regions.values() if node.op is ALLOC and users else ():
-                inside = all(region.begin < user < region.end for user in users)
-                if inside and position < region.begin:
-                    found[position] = region
+            if node.op is ALLOC:
+                owners = self._owners(position, node)
+                if owners:
+                    found[position] = owners
         return found
+
+    def _owners(self, position: int, node: UOp) -> tuple[Region, ...]:
+        stores, users = self.uses.stores[node], [*self.uses.stores[node], *self.uses.loads[node]]
+        regions = [r for r in self.regions.values() if any(r.begin < u < r.end for u in users)]
+        if any(not any(r.begin < u < r.end for r in regions) for u in users):
+            return ()
+        if any(r.begin < position for r in regions):
+            return ()
+        filled = [[s for s in stores if r.begin < s < r.end] for r in regions]
+        shared = any(
+            not inside or any(self._divides(region, s) for s in inside)
+            for region, inside in zip(regions, filled, strict=True)
+        )
+        return () if len(regions) > 1 and shared else tuple(regions)
+
+    def _divides(self, region: Region, store: int) -> bool:
+        """Whether different iterations of a region's loops store different elements."""
+        indices = [
+            i for n in toposort((self.nodes[store].src[0],)) if n.op is INDEX for i in n.src[1:]
+        ]
+        return any(not open_ranges(i).isdisjoint(region.loops) for i in indices)
 
     def open_region(self, region: Region) -> None:
         """Begin what each thread does, up to the loop."""
@@ -119,7 +140,7 @@ class ThreadedKernel(VectorKernel):
         self._depth += 1
         self.region = region
         here = self.position
-        for position in [p for p, owner in self.owned.items() if owner is region]:
+        for position in [p for p, owners in self.owned.items() if region in owners]:
             self.position = position
             _declare_here(self, self.nodes[position])
         self.position = here
@@ -168,7 +189,7 @@ def _open(kernel: ThreadedKernel, node: UOp) -> None:
 
 
 def _declare(kernel: ThreadedKernel, node: UOp) -> None:
-    """What one region alone uses is declared there."""
+    """What regions alone use is declared there."""
     if kernel.position not in kernel.owned:
         _declare_here(kernel, node)
 

@@ -13,6 +13,7 @@ from week02_render.library import ffi
 from week02_render.ops import AFTER, ALLOC, END, LARGEST_LOCAL, STORE, index, load, loop
 from week02_render.runtime import load as load_program
 from week02_render.sanitize import run_sanitized
+from week05_06_memory.nests import joined as effects
 from week05_06_memory.ops import STREAM
 from week07_08_gpu.c_threads import render_threaded_c
 
@@ -190,6 +191,25 @@ def test_two_nests_over_one_range_are_two_regions():
         END(STORE(index(param(0, float32, (30,)), i), load(index(full, back))), i), x[::-1], x
     )
     assert pragmas(text).count("#pragma omp parallel") == 2
+
+
+@pytest.mark.parametrize("columns", [50, LARGEST_LOCAL // 4 + 3])
+def test_a_temporary_of_two_regions_is_each_threads_own_in_both(columns):
+    x = numbers(6, columns)
+    i, s, first = threads(6), loop(1, columns), loop(2, 10)
+    rest = loop(3, columns - 10)
+    t = ALLOC(arg={"slot": 0, "dtype": float32, "shape": (columns,), "addrspace": "LOCAL"})
+    value = MUL(load(index(param(1, float32, x.shape), i, s)), const(2.0, float32))
+    full = AFTER(t, END(STORE(index(AFTER(t, i), s), value), s))
+    out = param(0, float32, x.shape)
+    second = ADD(rest, number(10))
+    ends = [
+        END(STORE(index(out, i, first), load(index(full, first))), i, first),
+        END(STORE(index(out, i, second), load(index(full, second))), i, rest),
+    ]
+    text = agree(effects(ends), 2 * x, x)
+    begun = re.findall(r"#pragma omp parallel.*\n    \{\n +(char \*own|float t\d\[)", text)
+    assert len(begun) == 2
 
 
 def test_every_thread_waits_for_what_it_streamed():
