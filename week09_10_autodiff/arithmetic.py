@@ -62,6 +62,19 @@ class Arithmetic(Core):
     def __rpow__(self, other: object) -> Self:
         return self._binary("pow", elementwise.power, other, swapped=True)
 
+    def __lshift__(self, bits: int) -> Self:
+        return self._shifted("lshift", bits, self.__mul__)
+
+    def __rshift__(self, bits: int) -> Self:
+        return self._shifted("rshift", bits, self.__floordiv__)
+
+    def _shifted(self, name: str, bits: int, by: Callable[[int], Self]) -> Self:
+        """By a known number of bits, which is by a power of two."""
+        if self.dtype.kind not in ("int", "uint") or not isinstance(bits, int):
+            got = f"{self.dtype} and {type(bits).__name__}"
+            raise TensorError(f"{name}: expected an integer tensor and a Python integer, got {got}")
+        return by(1 << bits)
+
     def __neg__(self) -> Self:
         return self._apply("neg", NEG)
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import week09_10_autodiff as ours
+from week09_10_autodiff.errors import TensorError
 from week09_10_autodiff.tensor import Tensor
 
 RANGES = [
@@ -164,6 +165,15 @@ def test_integer_division_rounds_down():
     np.testing.assert_array_equal((x // y).numpy(), a // b)
     np.testing.assert_array_equal((x % y).numpy(), a % b)
     assert (7 // Tensor([2]), -7 % Tensor([4]))[1].tolist() == [1]
+
+
+def test_shifts():
+    x = Tensor([-5, 3])
+    assert (x << 2).tolist() == [-20, 12]
+    assert (x >> 1).tolist() == [-3, 1]
+    for action in (lambda: Tensor([1.0]) << 1, lambda: x >> x):
+        with pytest.raises(TensorError, match="an integer tensor and a Python integer"):
+            action()
 
 
 def test_powers_of_integers_and_of_negative_numbers():
