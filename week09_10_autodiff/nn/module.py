@@ -174,14 +174,14 @@ class Module:
         own = dict(self._named(PARAMETER, BUFFER))
         missing = [name for name in own if name not in state]
         unexpected = [name for name in state if name not in own]
-        faults = _mismatches(own, state)
+        given = {name: state[name] for name in own if name in state}  # each is read once
+        faults = _mismatches(own, given)
         if strict:
             faults = [*_listed("missing", missing), *_listed("unexpected", unexpected), *faults]
         if faults:
             raise TensorError(f"load_state_dict of {type(self).__name__}: {'; '.join(faults)}")
-        for name, tensor in own.items():
-            if name in state:
-                tensor.assign(_as_tensor(state[name], assign))
+        for name, value in given.items():
+            own[name].assign(_as_tensor(value, assign))
         return Keys(missing, unexpected)
 
     def realize(self) -> Self:
@@ -289,9 +289,9 @@ def _converted(tensor: Tensor, dtype: DTypeLike) -> Tensor:
     return made.requires_grad_(tensor.requires_grad)
 
 
-def _mismatches(own: Mapping[str, Tensor], state: Mapping[str, Any]) -> list[str]:
+def _mismatches(own: Mapping[str, Tensor], given: Mapping[str, Any]) -> list[str]:
     """A sentence for each tensor of another shape."""
-    shapes = {name: tuple(state[name].shape) for name in own if name in state}
+    shapes = {name: tuple(value.shape) for name, value in given.items()}
     return [
         f"{name}: expected the shape {list(own[name].shape)}, got {list(shape)}"
         for name, shape in shapes.items()
