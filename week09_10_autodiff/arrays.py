@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from week01_uops.dtypes import BY_NAME, DType, from_numpy
+from week01_uops.dtypes import (
+    BY_NAME,
+    DType,
+    Kind,
+    Value,
+    bool_,
+    float32,
+    from_numpy,
+    int64,
+)
 from week02_render.buffers import Array, aligned_empty, as_array
 from week09_10_autodiff.dlpack import imported
 from week09_10_autodiff.errors import TensorError, TensorTypeError
-from week09_10_autodiff.promotion import default_dtype, dtype_of
+from week09_10_autodiff.promotion import dtype_of
 
 
 def copied(data: object, dtype: DType | None) -> Array:
     """A new array of numbers, lists of numbers and tensors, or an array of any library."""
-    if isinstance(data, (bool, int, float)):
-        return _filled(np.asarray(data), dtype or default_dtype(data))
-    if isinstance(data, (list, tuple)):
-        return _of_list(data, dtype)
+    if isinstance(data, (bool, int, float, list, tuple)):
+        return _of_numbers(data, dtype)
     array = viewed(data)
     return _filled(array, dtype or dtype_of(array.dtype))
 
@@ -40,17 +48,28 @@ def viewed(data: object) -> Array:
         raise TensorTypeError(f"expected numbers or an array of them: {error}") from None
 
 
-def _of_list(data: Sequence[Any], dtype: DType | None) -> Array:
-    """Floats are float32 and integers int64, unless a dtype is given."""
+def _of_numbers(data: Value | Sequence[Any], dtype: DType | None) -> Array:
+    """Floats are float32 and integers int64, unless a dtype is given, which must hold them."""
     try:
         array = np.asarray(data)
+        kind = from_numpy(array.dtype).kind
     except ValueError as error:
         raise TensorError(f"expected lists of equal lengths: {error}") from None
-    if array.dtype.kind not in "biuf":
-        raise TensorTypeError(f"expected numbers, got {array.dtype}")
-    if dtype is None:
-        dtype = dtype_of({"b": bool, "i": int, "u": int, "f": float}[array.dtype.kind])
-    return _filled(array, dtype)
+    except TypeError:
+        raise TensorTypeError(f"expected numbers, got {np.asarray(data).dtype}") from None
+    wanted = _DEFAULT[kind] if dtype is None else dtype
+    if wanted.is_int and kind in ("int", "uint") and array.size:
+        for value in (int(array.min()), int(array.max())):
+            if not wanted.min <= value <= wanted.max:
+                bounds = f"{wanted.min} to {wanted.max}"
+                raise TensorError(f"expected numbers of {wanted}, {bounds}, got {value}")
+    return _filled(array, wanted)
+
+
+_DEFAULT: Mapping[Kind, DType] = MappingProxyType(
+    {"bool": bool_, "int": int64, "uint": int64, "float": float32}
+)
+"""The dtype of numbers by their kind."""
 
 
 def _filled(array: Array, dtype: DType) -> Array:

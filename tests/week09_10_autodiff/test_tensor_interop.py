@@ -98,6 +98,15 @@ def test_lists():
     assert Tensor((1, 2), dtype=np.uint8).dtype.name == "uint8"
 
 
+def test_numbers_that_a_dtype_does_not_hold():
+    for data, dtype in ((300, "uint8"), ([1, -1], "uint64"), (2**63, None), ([2**63], None)):
+        with pytest.raises(TensorError, match=r"expected numbers of u?int"):
+            Tensor(data, dtype)
+    assert Tensor([2**63], "uint64").tolist() == [2**63]
+    with pytest.raises(TypeError, match="expected numbers, got object"):
+        Tensor(2**70)
+
+
 # DLPack
 
 
