@@ -327,3 +327,24 @@ def test_reshaped_places():
     wanted = np.zeros((6, 2))
     np.add.at(wanted, [5, 0, 5], weights)
     agree(found, [wanted.reshape(4, 3) * 2 * x])
+
+
+# Where the derivatives are others than PyTorch's, since the ops are --------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "slope"),
+    [
+        (lib.relu, [0.0, 1.0, -1.0], [0.5, 1, 0]),
+        (lambda x: lib.clamp(x, -1.0, 1.0), [-1.0, 1.0, 0.0, 2.0], [0.5, 0.5, 1, 0]),
+        (lambda x: lib.max_pool(x, (2,)), [3.0, 3.0, 1.0, 2.0], [0.5, 0.5, 0, 1]),
+        (lambda x: lib.div(1.0, x), [1e-320], [-math.inf]),
+        (lib.sqrt, [0.0, 4.0], [math.inf, 0.25]),
+        (lib.absolute, [0.0, -2.0], [0, -1]),
+    ],
+)
+def test_derivatives_that_the_rules_document(function, x, slope):
+    node = param(0, float64, (len(x),))
+    y = function(node)
+    (found,) = gradient(y, [node], lib.full(1.0, float64, y.shape))
+    np.testing.assert_allclose(value(found, np.array(x)), slope)
