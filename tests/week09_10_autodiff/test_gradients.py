@@ -329,7 +329,7 @@ def test_reshaped_places():
     agree(found, [wanted.reshape(4, 3) * 2 * x])
 
 
-# Where the derivatives are others than PyTorch's, since the ops are --------------------------------
+# Where the derivatives are others than PyTorch's, since the ops are -----------------------------
 
 
 @pytest.mark.parametrize(

@@ -179,9 +179,7 @@ LOOKALIKES = {
     "masked by 0": lambda x: lib.softmax(
         WHERE(CMPLT(x, 0.0), lib.sub(x, top(x)), const(0.0, float64))
     ),
-    "a product less a shift": lambda x: lib.sub(
-        MUL(lib.sub(x, top(x)), x), MUL(lib.sub(x, top(x)), 2.0)
-    ),
+    "a product less a shift": lambda x: lib.sub(MUL(lib.sub(x, top(x)), x), lib.sub(x, top(x))),
     "a detached sum": lambda x: MUL(powers(x), detach(RECIP(total(powers(x))))),
     "the sum of one row": lambda x: lib.div(
         powers(x), LOAD(INDEX(stage(total(powers(x))), const(0, int64)))
