@@ -15,6 +15,7 @@ so the decisions are made again until they agree with the STAGEs that they assum
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -22,7 +23,7 @@ from week01_uops.node import UOp
 from week01_uops.passes import PassFunction
 from week01_uops.rewrite import Trace
 from week02_render.ops import AFTER, INDEX, LOAD, OUTPUT, STORE
-from week03_loops.ops import MOVEMENT
+from week03_loops.ops import MOVEMENT, REDUCE
 from week04_fusion.demand import Demand, Moves, demand, remembered_moves, sources, whole_nest
 from week04_fusion.ops import STAGE
 from week04_fusion.stage import COMPUTED
@@ -34,6 +35,9 @@ known of the machine."""
 
 LIGHT = 4.0
 """Accesses, in operations, that may be repeated for each element that is stored."""
+
+CROWD = 4
+"""Sums of all elements of something that one kernel computes for a single number."""
 
 ROUNDS = 4
 MANY_DEMANDS = 16
@@ -54,6 +58,7 @@ class Case:
         reduces: its work holds a reduction.
         indexed: the program reads it as a place.
         access: operations that cost as much as an access.
+        crowd: the sums that its reader, a single number, is made of already.
     """
 
     value: UOp
@@ -65,6 +70,7 @@ class Case:
     reduces: bool
     indexed: bool
     access: float
+    crowd: int = 0
 
     @property
     def repeated(self) -> float:
@@ -112,6 +118,12 @@ FUSION: tuple[FusionRule, ...] = (
         lambda c: len(c.demands) >= MANY_DEMANDS,
         True,
         lambda c: f"wanted in {len(c.demands)} places",
+    ),
+    FusionRule(
+        "crowd",
+        lambda c: c.crowd >= CROWD,
+        True,
+        lambda c: f"{c.crowd} other sums are computed where it is wanted",
     ),
     FusionRule(
         "once",
@@ -210,6 +222,7 @@ class _Round:
     access: float
     demands: dict[UOp, dict[Demand, None]] = field(default_factory=dict)
     decisions: dict[UOp, tuple[FusionRule, Case]] = field(default_factory=dict)
+    sums: Counter[UOp] = field(default_factory=Counter)
     cost: float = 0.0
 
     @property
@@ -257,6 +270,7 @@ class _Round:
             value in self.reducing,
             stage in self.places,
             self.access,
+            self._crowd(value, wanted),
         )
         rule = next(rule for rule in FUSION if rule.applies(case))
         self.decisions[stage] = rule, case
@@ -266,6 +280,13 @@ class _Round:
         else:
             for wish in wanted:
                 self._want(value, wish)
+                self.sums[wish.nest] += value.op is REDUCE
+
+    def _crowd(self, value: UOp, wanted: tuple[Demand, ...]) -> int:
+        """The sums that the nests which want a sum compute already, if they fill one element."""
+        if value.op is not REDUCE or value.shape:
+            return 0
+        return max((self.sums[d.nest] for d in wanted if not _filled(d.nest)), default=0)
 
     def _pass_on(self, node: UOp, wanted: tuple[Demand, ...]) -> None:
         if node.op in COMPUTED:

@@ -121,6 +121,25 @@ def test_a_stage_that_stays_says_why():
     assert all("evaluations of" in reason for _, reason in declined)
 
 
+def norm_of(count: int) -> UOp:
+    """The squared length of so many arrays together, as gradients are clipped by."""
+    terms = [param(k, float32, (8 + k, 4)) for k in range(count)]
+    sums = [reduce(ADD, MUL(x, x), 2) for x in terms]
+    total = sums[0]
+    for term in sums[1:]:
+        total = ADD(total, term)
+    return total
+
+
+@pytest.mark.parametrize(("count", "kernels"), [(1, 1), (4, 1), (5, 2), (40, 37)])
+def test_a_kernel_computes_few_sums_for_one_number(count, kernels):
+    before = program(norm_of(count))
+    whole = COMPILER.run(before)
+    assert sum(n.op is CALL for n in whole.toposort()) == kernels
+    inputs = {k: np.full((8 + k, 4), k + 1, np.float32) for k in range(count)}
+    np.testing.assert_allclose(evaluate(whole, inputs), evaluate(before, inputs), rtol=1e-5)
+
+
 def test_a_demand_counts_the_loops_that_it_depends_on():
     i, j, k = loop(0, 4), loop(1, 5), loop(2, 6)
     nest = STORE(param(9, float32, ()), MUL(param(8, float32, ()), 1.0))

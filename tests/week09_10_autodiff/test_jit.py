@@ -349,7 +349,7 @@ def test_reasons_for_new_captures():
         ((other,), {}, r"argument x: expected float32[8, 128], got float32[4, 128]"),
         ((x, 2), {}, "argument y: expected 1, got 2"),
         ((x, 2.0), {}, "argument y: expected 2, got 2.0"),
-        ((x.to(float64),), {}, "argument x: expected float32[8, 128], got float64[8, 128]"),
+        ((x.to(float64),), {}, "argument x: expected float32[4, 128], got float64[8, 128]"),
         ((x,), {"z": ({"a": 1},)}, "argument z[0]['a']: expected nothing, got 1"),
         ((x,), {"z": ({"a": 2},)}, "argument z[0]['a']: expected 1, got 2"),
     ]
