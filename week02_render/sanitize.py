@@ -20,9 +20,10 @@ import numpy as np
 
 from week01_uops.interface import Artifact
 from week01_uops.node import UOp
+from week02_render.arguments import Inputs, Signature
 from week02_render.buffers import Array
 from week02_render.cache import ObjectCache
-from week02_render.runtime import CheckError, Inputs, Signature
+from week02_render.runtime import CheckError
 from week02_render.toolchain import SHARED, BuildError, Toolchain, excerpt, find_toolchain
 
 DRIVER = """\

@@ -8,10 +8,11 @@ import pytest
 from week01_uops.dtypes import bfloat16, float32, int32
 from week01_uops.node import make
 from week01_uops.ops import ADD, param, program
+from week02_render.arguments import TensorType
 from week02_render.buffers import aligned_empty
 from week02_render.compiler import REFERENCE
 from week02_render.ops import AFTER, BUFFER, LOAD, STORE, StorageArg
-from week02_render.runtime import TensorType, load
+from week02_render.runtime import load
 
 N = 32
 X = param(0, float32, (N,))

@@ -11,10 +11,11 @@ from tests.week02_render.by_hand import Launch, elementwise, joined, loaded, out
 from week01_uops.dtypes import bfloat16, bool_, float32, int32
 from week01_uops.interface import Artifact
 from week01_uops.ops import ADD, CALL, CMPLT, MUL, NEG, param, program
+from week02_render.arguments import Signature, TensorType
 from week02_render.buffers import aligned_empty, is_dense
 from week02_render.ops import AFTER, LOAD, STORE, WORKSPACE
 from week02_render.render import render_c
-from week02_render.runtime import Signature, TensorType, load
+from week02_render.runtime import load
 
 N = 16
 X = np.arange(N, dtype=np.float32)
