@@ -51,6 +51,7 @@ class Machine:
             takes half the time.
         l1, l2, l3: the data caches that one core reaches; 0 where there is none.
         line: what moves between memory and caches at once.
+        ways: lines that lie a multiple of (l2 / ways) apart and stay in the second cache.
         balance: float32 operations that one core does in the time of reading one byte.
         units: vector operations that a core begins in one cycle.
         ports: vector loads that it begins in one cycle.
@@ -95,6 +96,7 @@ class Machine:
     near_byte: float = 0.1
     far_byte: float = 0.4
     spare: int = 2
+    ways: int = 8
     fork_cycles: int = FORK_CYCLES
     rates: tuple[tuple[str, float], ...] = ()
 

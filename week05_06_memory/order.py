@@ -2,7 +2,8 @@
 
 An operand is worth a temporary of its own (packing) where a tile along some loop reads it again,
 and where it does not lie as the tile walks it: its rows are far apart, its vectors are scattered,
-or each element asks for its gate. It is filled in the loops that alone decide which part is read.
+or each element asks for its gate. It is filled in the loops that alone decide which part is read;
+all at once if rows lie so that few of them stay in the cache until their neighbours are read.
 The order of loops is the one with the least traffic: an operand is read again from afar for each
 iteration of a loop outside what fits the cache, and filled again for each iteration of the loops
 around its filling.
@@ -70,8 +71,11 @@ def packings(nest: Nest, tile: Tile, machine: Machine) -> list[Packing]:
     for access in nest.inner_accesses:
         if nest.sums and access.node.op is LOAD and access.storage.op is PARAM:
             reason = _reason(access, nest, tile, machine)
+            crowd = None if reason else _crowd(access, nest, tile, machine)
             if reason:
                 found.append(_packing(access, nest, tile, reason))
+            elif crowd:
+                found.append(_turned(access, nest, crowd))
     return found
 
 
@@ -97,6 +101,32 @@ def _reason(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | N
     if far and bytes_ > machine.l1:
         return f"its rows are {access.stride(far[0])} elements apart, read {again} times"
     return None
+
+
+def _crowd(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | None:
+    """Why the rows that a strip of columns is read from drive each other out of the cache."""
+    if not nest.sums or len(access.steps) < 2 or access.storage.size * access.bytes <= machine.l2:
+        return None
+    rows = math.prod(r.arg.size for r in nest.summed)
+    step = abs(access.stride(nest.summed[-1]) or 0) * access.bytes
+    inside = {r for r, n in tile.copies.items() if n > 1 and access.stride(r) == 1}
+    if tile.vector in access.depends or not inside or nest.around or not step:
+        return None
+    if reuse(access, tile, nest) < 2 or len(axes_of(access)) != len(access.storage.shape):
+        return None
+    way = machine.l2 // machine.ways
+    kept = machine.ways * way // max(math.gcd(step, way), machine.line)
+    if rows <= kept:
+        return None
+    return f"its rows are {step} bytes apart: of {rows} not more than {kept} stay in the cache"
+
+
+def _turned(access: Access, nest: Nest, reason: str) -> Packing:
+    """All of an operand, with the axes of a sum last."""
+    axes = axes_of(access)
+    last = [a for a, axis in enumerate(axes) if not axis.isdisjoint(nest.summed)]
+    layout = (*[a for a in range(len(axes)) if a not in last], *last)
+    return Packing(access, frozenset(), access.storage.size, layout, reason)
 
 
 def _packing(access: Access, nest: Nest, tile: Tile, reason: str) -> Packing:

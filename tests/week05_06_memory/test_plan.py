@@ -21,10 +21,11 @@ from tests.week05_06_memory.bodies import (
 )
 from tests.week05_06_memory.test_arrange import scattered
 from week01_uops.dtypes import bfloat16, float32
+from week01_uops.node import make
 from week01_uops.ops import ADD, MAX, MUL, param
 from week02_render.ops import ALLOC, END, INDEX, RANGE, STORE, load, loop
 from week03_loops.library import cast
-from week03_loops.ops import reduce
+from week03_loops.ops import REDUCE, ReduceArg, reduce
 from week05_06_memory.machine import BALANCE, detect
 from week05_06_memory.ops import kind_of
 from week05_06_memory.plan import Planner
@@ -152,3 +153,30 @@ def test_temporaries_are_small():
     held = [n for n in found.toposort() if n.op is ALLOC]
     assert held
     assert all(n.size * 4 <= MACHINE.l2 for n in held)
+
+
+def columns_by_columns(rows, width, columns):
+    """p0[i, j] = Σₖ p1[k, i]·p2[k, j]."""
+    i, j, k = loop(0, width), loop(1, columns), loop(2, rows)
+    left, right = place(1, (rows, width), k, i), place(2, (rows, columns), k, j)
+    value = make(REDUCE, (MUL(load(left), load(right)), k), ReduceArg(ADD, 0))
+    return END(STORE(place(0, (width, columns), i, j), value), i, j)
+
+
+def test_rows_that_drive_each_other_out_of_the_cache_are_turned_at_once():
+    """1024 rows that lie 4 KiB apart share 32 of the 2048 sets of the second cache."""
+    machine = replace(MACHINE, vector_bytes=64, vector_registers=32, datapath=32, ways=8)
+    turned = [
+        s for s in steps_of(columns_by_columns(1024, 1024, 512), Stage, machine) if s.slot == 1
+    ]
+    assert turned == [Stage(1, None, (1, 0))]
+    even = steps_of(columns_by_columns(1024, 1000, 512), Stage, machine)
+    few = steps_of(columns_by_columns(200, 1024, 512), Stage, machine)
+    assert not [s for s in (*even, *few) if s.slot == 1]
+
+
+def test_turned_rows_keep_the_meaning():
+    machine = replace(MACHINE, **SMALL, ways=2)
+    body = columns_by_columns(37, 64, 48)
+    assert Stage(1, None, (1, 0)) in steps_of(body, Stage, machine)
+    agree(body, planned(body, machine).body)
