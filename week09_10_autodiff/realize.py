@@ -9,6 +9,7 @@ is the key of the cache by identity.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
@@ -24,6 +25,9 @@ from week09_10_autodiff.later import in_order
 from week09_10_autodiff.ops import LATER, NAMES, bare
 from week09_10_autodiff.storage import LOCK, Storage, remember, storage_of
 
+KERNEL = re.compile(r"^/\* k\d+_", re.MULTILINE)
+"""How the comment above each kernel begins in C."""
+
 CAPACITY = 512
 """So many compiled programs are kept loaded; the one not used for longest goes first."""
 
@@ -33,11 +37,12 @@ class Programs:
 
     Attributes:
         compiled: how many were compiled since the process began.
+        kernels: how many kernels they have.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.compiled = 0
+        self.compiled = self.kernels = 0
         self._loaded: OrderedDict[UOp, LoadedProgram] = OrderedDict()
 
     def __len__(self) -> int:
@@ -47,8 +52,10 @@ class Programs:
         """The program, compiled and loaded."""
         found = self._loaded.get(program)
         if found is None:
-            found = load(compiled(program), program)
+            artifact = compiled(program)
+            found = load(artifact, program)
             self.compiled += 1
+            self.kernels += len(KERNEL.findall(artifact.source))
             self._loaded[program] = found
             while len(self._loaded) > self.capacity:
                 self._loaded.popitem(last=False)

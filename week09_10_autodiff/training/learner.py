@@ -200,7 +200,8 @@ class Learner:
         given = self._tool.encode(prompt).ids
         room = max(1, min(count, self._config.model.context - len(given)))
         sampling = replace(SAMPLING, seed=seed)
-        return prompt + self._tool.decode([*self._writer.generate(given, room, sampling)])
+        tokens = list(self._writer.generate(given, room, sampling))
+        return prompt + str(self._tool.decode(tokens))
 
     def export(self, folder: Path) -> None:
         """Write the model as a Hugging Face folder."""
@@ -232,4 +233,4 @@ def _optimizer(model: nn.Module, config: Config) -> optim.AdamW:
 
 def _kernels() -> int:
     """Kernels that this process compiled."""
-    return PROGRAMS.compiled
+    return PROGRAMS.kernels
