@@ -78,7 +78,7 @@ def test_a_deep_chain_needs_a_fraction_of_the_memory(order):
 
     pairs = [
         (Tensor.ones(64, 256, requires_grad=True), Tensor.ones(256, 64, requires_grad=True))
-        for _ in range(6)
+        for _ in range(4)
     ]
 
     def loss(call, x, _):
@@ -116,7 +116,10 @@ def test_what_comes_from_around_the_function_counts():
 
     def loss(call, x, parameters):
         scale = (parameters[1] * 2).exp()
-        return call(lambda h: (h @ parameters[0]).tanh() @ scale, x).sum() + parameters[1].square().mean()
+        return (
+            call(lambda h: (h @ parameters[0]).tanh() @ scale, x).sum()
+            + parameters[1].square().mean()
+        )
 
     compare(loss, sample(3, WIDTH), weights(2), exact=False)
 
