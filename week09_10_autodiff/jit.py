@@ -31,6 +31,7 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MethodType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
+from week01_uops.node import UOp
 from week09_10_autodiff.captured import Captured, RecaptureError
 from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.owning import move
@@ -119,6 +120,10 @@ class Jit(Generic[P, R]):
         call = self._call(args, kwargs)
         if call.key not in self._known:
             self._captured(call, None)
+
+    def programs(self) -> list[UOp]:
+        """The programs of all captures that are kept, the last one last."""
+        return [captured.program for known in self._known.values() for captured in known]
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Call:
         if self._plain and not kwargs and len(args) == len(self._names):

@@ -6,18 +6,24 @@ from pathlib import Path
 
 import click
 
-from grader.bench import cold, compare, compiling, rewrite, table
+from grader.bench import cold, compare, compiling, rewrite, table, training
 from grader.bench.contenders import LIBRARIES
 from grader.bench.plots import NoPlotError, draw
 from grader.bench.suites import SUITES
 from grader.bench.timing import Plan
 from week05_06_memory.machine import detect
 
-PROGRAMS = {"rewrite": rewrite.main, "compiling": compiling.main, "cold": cold.main}
+PROGRAMS = {
+    "rewrite": rewrite.main,
+    "compiling": compiling.main,
+    "cold": cold.main,
+    "training": training.main,
+}
 TITLES = {
     "rewrite": "Rewriting of index expressions",
     "compiling": "Compiling a transformer block to C text",
     "cold": "A transformer block from its program to loaded code",
+    "training": "Training a GPT",
 }
 
 
@@ -80,7 +86,8 @@ def main(
     """Measure the course's compiler side by side with libraries that do the same.
 
     A ratio is our time over theirs: below 1, this compiler is faster. The suites `rewrite` and
-    `compiling` measure the compiler itself, next to tinygrad, `cold` next to torch.compile.
+    `compiling` measure the compiler itself, next to tinygrad, `cold` next to torch.compile;
+    `training` measures steps of training (`python -m grader.bench.training --help`).
     """
     console = table.console()
     for suite in suites:
