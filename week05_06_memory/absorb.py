@@ -100,7 +100,9 @@ class _Consumer:
         body = _loading(self.body, slot, store) if store is not None else None
         if body is None:
             return None
-        old, given = (dict(enumerate(call.src[1:], self.free)) for call in (producer, new))
+        given = dict(enumerate(new.src[1:], self.free))
+        before = {storage_of(a): a for a in producer.src[1:]}  # `called` may have moved them
+        old = {k: before.get(storage_of(a), a) for k, a in given.items()}
         kept = {k: a for k, a in self.old.items() if k != slot}
         free = self.free + len(new.src) - 1
         return _Consumer(body, kept | old, {**self.new, **given}, free, (*self.taken, new))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -113,12 +114,25 @@ class Steps:
         return Tensor(tokens), Tensor(len(prompt) - 1, int64)
 
     def _scores_of_prompt(self, tokens: Tensor, last: Tensor) -> Tensor:
-        hidden = self.model.hidden(tokens, Prompt(self.cache))
+        with evaluating(self.model):
+            hidden = self.model.hidden(tokens, Prompt(self.cache))
         return self.model.scores(hidden[0].index_select(0, last.reshape(1)))
 
     def _scores_of_next(self, token: Tensor, position: Tensor) -> Tensor:
-        hidden = self.model.hidden(token, Next(self.cache, position))
+        with evaluating(self.model):
+            hidden = self.model.hidden(token, Next(self.cache, position))
         return self.model.scores(hidden[0])
+
+
+@contextmanager
+def evaluating(model: LanguageModel) -> Iterator[None]:
+    """Nothing is dropped inside, even if the model is being trained."""
+    before = model.training
+    model.train(False)
+    try:
+        yield
+    finally:
+        model.train(before)
 
 
 def _position(token: int, position: int) -> tuple[Tensor, Tensor]:

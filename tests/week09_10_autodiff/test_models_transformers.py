@@ -11,6 +11,7 @@ from tests.week09_10_autodiff.hugging import (
     CONFIGS,
     VOCABULARY,
     encoder,
+    greedy,
     language_model,
     logits,
     save,
@@ -19,6 +20,7 @@ from tests.week09_10_autodiff.hugging import (
 )
 from week01_uops.dtypes import bfloat16, float16
 from week09_10_autodiff.context import no_grad
+from week09_10_autodiff.generation import TokenGenerator
 from week09_10_autodiff.hub import HubError
 from week09_10_autodiff.models import GPT2, Bert, Llama, load_encoder, load_language_model
 from week09_10_autodiff.nn import functional as F  # noqa: N812 - as everybody calls it
@@ -211,13 +213,26 @@ def test_encoders_of_another_kind_are_refused(tmp_path):
     [(GPT2, "gpt2", {"n_layer": 1, "n_embd": 32}), (Llama, "qwen2.5", {"num_hidden_layers": 1})],
 )
 def test_a_step_along_the_gradient_makes_the_loss_smaller(family, name, sizes):
-    model = family.from_config({**json.loads(CONFIGS[name]().to_json_string()), **sizes})
+    model = family.from_config({**json.loads(CONFIGS[name]().to_json_string()), **sizes}).eval()
     tokens, targets = Tensor(TOKENS[:, :8]), Tensor(TOKENS[:, 1:9])
     before = loss(model, tokens, targets)
     before.backward()
     for parameter in model.parameters():
         parameter.assign(parameter.detach() - parameter.grad * 0.1)
     assert loss(model, tokens, targets).item() < before.item() - 0.01
+
+
+def test_in_training_elements_are_dropped(tmp_path):
+    """As many as the config says; in eval mode, in which models are loaded, none."""
+    reference = language_model("gpt2")
+    model = load_language_model(save(tmp_path, reference))
+    assert not any(module.training for module in model.modules())
+    model.train()
+    dropped, again = scores(model, TOKENS[:1, :4]), scores(model, TOKENS[:1, :4])
+    assert abs(dropped - again).max() > 0.1
+    made = TokenGenerator(model)
+    assert list(made.generate(TOKENS[0, :5].tolist(), 8)) == greedy(reference, TOKENS[0, :5], 8)
+    assert model.training
 
 
 def loss(model, tokens, targets):

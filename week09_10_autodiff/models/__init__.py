@@ -29,7 +29,12 @@ __all__ = [
 
 
 class LanguageModel(Protocol):
-    """A model that gives each token's successor scores."""
+    """A module that gives each token's successor scores."""
+
+    training: bool
+
+    def train(self, mode: bool = True) -> object:
+        """Set whether elements are dropped."""
 
     @property
     def context(self) -> int:

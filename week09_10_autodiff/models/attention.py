@@ -24,8 +24,11 @@ from week09_10_autodiff.tensor import Tensor
 class Attending(Protocol):
     """Attention, and the positions of the tokens."""
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """What queries (batch, heads, t, width) find, in their shape; k and v have groups."""
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0) -> Tensor:
+        """What queries (batch, heads, t, width) find, in their shape; k and v have groups.
+
+        In training weights are dropped with the probability `dropout`.
+        """
 
     def reach(self, length: int) -> int:
         """One more than the last position that so many tokens may have."""
@@ -37,9 +40,9 @@ class Attending(Protocol):
 class Alone:
     """Tokens at positions 0, 1, …, each of which looks at itself and those before it."""
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0) -> Tensor:
         """Causal attention among these tokens."""
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
 
     def reach(self, length: int) -> int:
         """As many as there are tokens."""
@@ -87,12 +90,12 @@ class Prompt(Alone):
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0) -> Tensor:
         """Causal attention among these tokens."""
         for kept, new in ((self._cache.keys[layer], k), (self._cache.values[layer], v)):
             rest = self._cache.capacity - new.shape[2]
             kept.assign(new.pad((0, 0, 0, rest)) if rest else new)
-        return super().__call__(layer, q, k, v)
+        return super().__call__(layer, q, k, v, dropout)
 
 
 class Next:
@@ -108,12 +111,12 @@ class Next:
         self._here = (places == position).reshape(-1, 1)
         self._seen = places <= position
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor, dropout: float = 0.0) -> Tensor:
         """Attention to all that is kept, now with this token's key and value."""
         keys, values = self._cache.keys[layer], self._cache.values[layer]
         keys.assign(k.where(self._here, keys))
         values.assign(v.where(self._here, values))
-        return F.scaled_dot_product_attention(q, keys, values, self._seen)
+        return F.scaled_dot_product_attention(q, keys, values, self._seen, dropout)
 
     def reach(self, length: int) -> int:
         """All positions that the cache has room for."""

@@ -191,7 +191,7 @@ class Encoder(nn.Module):
 
 
 class Bert(nn.Module):
-    """An encoder, a `BertModel` without the pooler.
+    """An encoder, a `BertModel` without the pooler and without dropout.
 
     Attributes:
         config: its sizes.
@@ -216,12 +216,12 @@ class Bert(nn.Module):
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> Bert:
-        """The model in a Hugging Face folder, its weights mapped into memory.
+        """The model in a Hugging Face folder, its weights mapped into memory, in eval mode.
 
         Raises:
             HubError, SafetensorsError, FileNotFoundError: the folder is not whole.
         """
-        return load(cls(BertConfig.of(read_config(folder))), folder)
+        return load(cls(BertConfig.of(read_config(folder))), folder).eval()
 
     def forward(
         self, tokens: Tensor, mask: Tensor | None = None, types: Tensor | None = None

@@ -44,6 +44,8 @@ class GPT2Config:
         layer_norm_epsilon: what is added to a variance before its root is taken.
         activation_function: one of `GELUS`.
         tie_word_embeddings: the table of embeddings is the last linear map as well.
+        embd_pdrop, attn_pdrop, resid_pdrop: how likely in training an element is dropped of the
+            embeddings, of the weights of attention, and of what is added to the stream.
     """
 
     vocab_size: int = 50257
@@ -55,6 +57,9 @@ class GPT2Config:
     layer_norm_epsilon: float = 1e-5
     activation_function: str = GELUS[0]
     tie_word_embeddings: bool = True
+    embd_pdrop: float = 0.0
+    attn_pdrop: float = 0.0
+    resid_pdrop: float = 0.0
 
     def __post_init__(self) -> None:
         if self.n_embd % self.n_head:
@@ -90,6 +95,9 @@ class GPT2Config:
             layer_norm_epsilon=config.real("layer_norm_epsilon", 1e-5),
             activation_function=config.choice("activation_function", GELUS, GELUS[0]),
             tie_word_embeddings=config.flag("tie_word_embeddings", True),
+            embd_pdrop=config.real("embd_pdrop", 0.1),
+            attn_pdrop=config.real("attn_pdrop", 0.1),
+            resid_pdrop=config.real("resid_pdrop", 0.1),
         )
 
 
@@ -112,17 +120,19 @@ class Attention(nn.Module):
 
     def __init__(self, config: GPT2Config, layer: int) -> None:
         super().__init__()
-        self.layer, self.heads = layer, config.n_head
+        self.layer, self.heads, self.dropout = layer, config.n_head, config.attn_pdrop
         self.c_attn = Conv1D(config.n_embd, 3 * config.n_embd)
         self.c_proj = Conv1D(config.n_embd, config.n_embd, _before_sum(config))
+        self.resid_dropout = nn.Dropout(config.resid_pdrop)
 
     def forward(self, x: Tensor, attending: Attending) -> Tensor:
         """Map x (batch, t, width) to the same shape."""
         batch, length, width = x.shape
         split = self.c_attn(x).reshape(batch, length, 3, self.heads, width // self.heads)
         q, k, v = split.permute(2, 0, 3, 1, 4).unbind()
-        y = attending(self.layer, q, k, v)
-        result: Tensor = self.c_proj(y.transpose(1, 2).reshape(batch, length, width))
+        y = attending(self.layer, q, k, v, self.dropout if self.training else 0.0)
+        y = self.c_proj(y.transpose(1, 2).reshape(batch, length, width))
+        result: Tensor = self.resid_dropout(y)
         return result
 
 
@@ -135,11 +145,13 @@ class MLP(nn.Module):
         self.approximate = "none" if config.activation_function == "gelu" else "tanh"
         self.c_fc = Conv1D(config.n_embd, inner)
         self.c_proj = Conv1D(inner, config.n_embd, _before_sum(config))
+        self.dropout = nn.Dropout(config.resid_pdrop)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (…, width) to the same shape."""
-        y: Tensor = self.c_proj(F.gelu(self.c_fc(x), approximate=self.approximate))
-        return y
+        y = self.c_proj(F.gelu(self.c_fc(x), approximate=self.approximate))
+        result: Tensor = self.dropout(y)
+        return result
 
 
 def _before_sum(config: GPT2Config) -> float:
@@ -171,12 +183,13 @@ class Stack(nn.Module):
         super().__init__()
         self.wte = nn.Embedding(config.vocab_size, config.n_embd)
         self.wpe = nn.Embedding(config.n_positions, config.n_embd)
+        self.drop = nn.Dropout(config.embd_pdrop)
         self.h = nn.ModuleList(Block(config, layer) for layer in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
 
 
 class GPT2(nn.Module):
-    """A language model, a `GPT2LMHeadModel` without dropout.
+    """A language model, a `GPT2LMHeadModel`.
 
     Attributes:
         config: its sizes and choices.
@@ -203,12 +216,12 @@ class GPT2(nn.Module):
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> GPT2:
-        """The model in a Hugging Face folder, its weights mapped into memory.
+        """The model in a Hugging Face folder, its weights mapped into memory, in eval mode.
 
         Raises:
             HubError, SafetensorsError, FileNotFoundError: the folder is not whole.
         """
-        return load(cls(GPT2Config.of(read_config(folder))), folder)
+        return load(cls(GPT2Config.of(read_config(folder))), folder).eval()
 
     @property
     def context(self) -> int:
@@ -232,7 +245,7 @@ class GPT2(nn.Module):
     def hidden(self, tokens: Tensor, attending: Attending = ALONE) -> Tensor:
         """The stream behind the last norm (batch, t, width)."""
         positions = attending.rows(self.transformer.wpe.weight, tokens.shape[1])
-        x = self.transformer.wte(tokens).float() + positions
+        x = self.transformer.drop(self.transformer.wte(tokens).float() + positions)
         for block in self.transformer.h:
             x = block(x, attending)
         y: Tensor = self.transformer.ln_f(x)

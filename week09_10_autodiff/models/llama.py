@@ -198,12 +198,12 @@ class Llama(nn.Module):
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> Llama:
-        """The model in a Hugging Face folder, its weights mapped into memory.
+        """The model in a Hugging Face folder, its weights mapped into memory, in eval mode.
 
         Raises:
             HubError, SafetensorsError, FileNotFoundError: the folder is not whole.
         """
-        return load(cls(LlamaConfig.of(read_config(folder))), folder)
+        return load(cls(LlamaConfig.of(read_config(folder))), folder).eval()
 
     @property
     def context(self) -> int:
