@@ -17,7 +17,6 @@ def log(tmp_path):
         made.write("step", step, loss=8 / step**0.2, lr=1e-3)
         if step % 500 == 0:
             made.write("validation", step, loss=8 / step**0.2 + 0.1)
-    made.close()
     return made.path
 
 
@@ -26,7 +25,6 @@ def test_lines_are_objects_in_order(tmp_path):
     made.write("step", 1, loss=2.5, text="é\n")
     assert list(read_log(made.path)) == [{"kind": "step", "step": 1, "loss": 2.5, "text": "é\n"}]
     made.write("step", 2, loss=math.nan)
-    made.close()
     assert list(read_log(made.path))[1]["loss"] is None
 
 
@@ -35,7 +33,6 @@ def test_losses_are_kept_to_the_last_digit(tmp_path):
     losses = np.random.default_rng(0).normal(size=50).astype(np.float32)
     for step, loss in enumerate(losses):
         made.write("step", step, loss=float(loss))
-    made.close()
     np.testing.assert_array_equal(
         np.array([r["loss"] for r in read_log(made.path)], np.float32), losses
     )
@@ -44,7 +41,6 @@ def test_losses_are_kept_to_the_last_digit(tmp_path):
 def test_a_run_that_goes_on_removes_what_came_after_its_step(log):
     made = Log(log, after=1000)
     made.write("step", 1001, loss=1.0)
-    made.close()
     records = list(read_log(log))
     assert records[-1] == {"kind": "step", "step": 1001, "loss": 1.0}
     assert [r["step"] for r in records if r["kind"] == "step"] == list(range(1, 1002))
@@ -54,7 +50,7 @@ def test_a_line_cut_off_by_a_crash_is_left_out(log):
     whole = log.read_text()
     log.write_text(whole + '{"kind": "step", "step": 20')
     assert list(read_log(log))[-1]["step"] == 2000
-    Log(log, after=5000).close()
+    Log(log, after=5000)
     assert log.read_text() == whole
 
 
@@ -69,7 +65,7 @@ def test_the_picture_is_small_and_light(log, tmp_path):
 
 def test_a_run_of_no_steps_has_a_picture(tmp_path):
     pytest.importorskip("matplotlib")
-    Log(tmp_path / "log.jsonl").close()
+    Log(tmp_path / "log.jsonl")
     assert all(file.exists() for file in draw(tmp_path / "log.jsonl", tmp_path / "loss", "none"))
 
 

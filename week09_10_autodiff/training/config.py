@@ -37,7 +37,9 @@ class ModelConfig:
     context: int = setting(256, "tokens that the model sees", least=1)
     dropout: float = setting(0.0, "probability of a zero (gpt)", least=0, below=1)
     dtype: str = setting(
-        "float32", "of the arithmetic; weights stay float32", choices=("float32", "bfloat16")
+        "float32",
+        "of matrices in products; the optimizer has them in float32",
+        choices=("float32", "bfloat16"),
     )
 
     @property

@@ -87,7 +87,7 @@ class Learner:
         streams.manual_seed(config.run.seed)
         self.model = kind.from_config(self._hub, seed=config.run.seed)
         if config.model.dtype == "bfloat16":
-            self.model.bfloat16()
+            _narrow(self.model)
         self.parameters = sum(p.node.size for p in self.model.parameters())
         self.compiled: tuple[int, float] | None = None
         self._optimizer = _optimizer(self.model, config)
@@ -215,6 +215,14 @@ class Learner:
                 file.write_text(text, encoding="utf-8")
         tensors = {name: p.detach().numpy() for name, p in self.model.named_parameters()}
         write_file(tensors, folder / SINGLE, {"format": "pt"})
+
+
+def _narrow(model: nn.Module) -> None:
+    """Hold the tables and matrices in bfloat16; norms and their sums stay float32."""
+    model.bfloat16()
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm | nn.RMSNorm):
+            module.float()
 
 
 def _optimizer(model: nn.Module, config: Config) -> optim.AdamW:

@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 class Log:
-    """A file that is added to; each line is written at once.
+    """A file that is added to, line by line.
 
     Args:
         path: the file.
@@ -32,15 +32,11 @@ class Log:
         scratch = path.with_name(path.name + ".new")
         scratch.write_text("".join(map(_line, kept)), encoding="utf-8")
         os.replace(scratch, path)
-        self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def write(self, kind: str, step: int, **values: Any) -> None:  # noqa: ANN401 - JSON
         """Add a line."""
-        self._file.write(_line({"kind": kind, "step": step, **values}))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(_line({"kind": kind, "step": step, **values}))
 
 
 def read_log(path: Path) -> Iterator[Record]:
