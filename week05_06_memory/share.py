@@ -141,7 +141,25 @@ class _Alike:
             return f"{size} bytes of it are more than half of the second cache"
         if self._ordered(body) is not body and not is_order_free(body):
             return "the loops have to stay in order"
+        if any(self._is_inside_out(body, k) for k in range(len(self.values))):
+            return "it would be held anew in each turn of a loop over its elements"
         return None
+
+    def _is_inside_out(self, body: UOp, number: int) -> bool:
+        """Whether a reduction that closes an outer loop lies in a loop over a value's own range."""
+        value, own = self.values[number], {names[number] for names in self.own}
+        above = {value}
+        inside: set[UOp] = set()
+        for node in body.toposort():
+            if above.isdisjoint(node.src):
+                continue
+            above.add(node)
+            closed = set(node.src[1:]) if node.op.closes else set()
+            if not own.isdisjoint(closed) and not inside.isdisjoint(node.src):
+                return True
+            if not inside.isdisjoint(node.src) or not self.outer.isdisjoint(closed):
+                inside.add(node)
+        return False
 
     def _ordered(self, body: UOp) -> UOp:
         """The body with the outer loops before those of which an element is held."""

@@ -134,6 +134,18 @@ def test_ranges_of_other_sizes_differ():
     assert not trace.fired["share"]
 
 
+def test_a_row_is_not_held_anew_in_each_turn_of_a_loop_over_it():
+    """Both sums go through the rows; one does so for each column by itself."""
+    row, other = loop(5, 6), loop(7, 40)
+    rows_first = total(EXP2(at(row, K)), row, K)
+    columns_first = total(MAX(total(EXP2(at(row, other)), row), 3.0), other)
+    after, trace = run(by_hand(ADD(rows_first, columns_first), I))
+    assert not trace.fired["share"]
+    ((_, reason),) = trace.declined
+    assert reason == "it would be held anew in each turn of a loop over its elements"
+    assert count(EXP2, after) == 2
+
+
 def test_storage_that_the_kernel_writes_is_read_again():
     place = make(BUFFER, (), StorageArg(0, float32, (6, 40)))
     read = param(0, float32, (6, 40))
