@@ -1,4 +1,4 @@
-"""Derivatives of tensors, and tensors that change: what is derived for what, and what is constant."""
+"""Derivatives of tensors, and tensors that change: what is derived, and what is constant."""
 
 import numpy as np
 import pytest
