@@ -14,6 +14,7 @@ the rounds. PyTorch computes in the dtype of the weights, we in float32.
 from __future__ import annotations
 
 import importlib
+import inspect
 import itertools
 import json
 import os
@@ -154,6 +155,8 @@ class Torch:
         self.model.model.rotary_emb = rotary(settings)  # its tables are no parameters
         self.model.tie_weights()
         self.model.eval()
+        names = inspect.signature(self.model.forward).parameters
+        self._cache = "cache" if "cache" in names else "past_key_values"  # the older name
         self.past: Any = None
         self.reading()
         self.scores = self._step(self.prompt[:, -1:])
@@ -164,9 +167,10 @@ class Torch:
         return self.torch.from_numpy(array)
 
     def _step(self, tokens: Any) -> Any:  # noqa: ANN401 - torch.Tensors
+        given = {self._cache: self.past, "use_cache": True, "logits_to_keep": 1}
         with self.torch.inference_mode():
-            made = self.model(tokens, past_key_values=self.past, use_cache=True, logits_to_keep=1)
-        self.past = made.past_key_values
+            made = self.model(tokens, **given)
+        self.past = made[self._cache]
         return made.logits[0, -1]
 
     def reading(self) -> float:
@@ -231,7 +235,8 @@ def sentences(count: int) -> list[str]:
     for name in sorted(sys.stdlib_module_names):
         path = Path(os.__file__).parent / f"{name}.py"
         if path.is_file():
-            text = pydoc.source_synopsis(open(path, encoding="utf-8", errors="replace"))  # noqa: SIM115
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = pydoc.source_synopsis(file)
             if text and len(text.split()) > 2:
                 found[text] = None
     several = list(found)
