@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,18 +32,18 @@ def config(tmp_path):
     return path
 
 
+@contextmanager
 def started(*arguments):
-    """The command in a process of its own."""
+    """The command in a process of its own, which ends with the block."""
     words = [sys.executable, "-m", "projects.uopc.cli", "train", *map(str, arguments)]
     environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(
-        words,
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(words, cwd=ROOT, env=environment, **output) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def wait_for_steps(folder, count):
@@ -91,10 +92,8 @@ def test_a_killed_run_is_resumed_to_the_same_losses(tmp_path):
     for name, file in files.items():
         made = tiny(tmp_path / name, steps=100_000, checkpoint_every=10, sample_every=0)
         file.write_text(to_toml(with_optimizer(made, warmup=100_000)))
-    process = started(files["killed"])
-    wait_for_steps(tmp_path / "killed", 25)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with started(files["killed"]):
+        wait_for_steps(tmp_path / "killed", 25)
     steps = max(losses(tmp_path / "killed")) + 5
     uopc("train", "--resume", tmp_path / "killed", "--steps", steps)
     uopc("train", files["whole"], "--steps", steps)
@@ -105,10 +104,10 @@ def test_a_killed_run_is_resumed_to_the_same_losses(tmp_path):
 def test_control_c_saves_and_says_how_to_go_on(tmp_path):
     file = tmp_path / "long.toml"
     file.write_text(to_toml(tiny(tmp_path / "run", steps=100_000, checkpoint_every=0)))
-    process = started(file)
-    wait_for_steps(tmp_path / "run", 3)
-    process.send_signal(signal.SIGINT)
-    text, _ = process.communicate(timeout=60)
+    with started(file) as process:
+        wait_for_steps(tmp_path / "run", 3)
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=60)
     assert process.returncode == 0, text
     assert "uopc train --resume" in text
     saved = json.loads(next((tmp_path / "run/checkpoints").glob("*/state.json")).read_text())
