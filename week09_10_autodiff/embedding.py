@@ -108,9 +108,6 @@ class Embedder:
         kind = class_of(folder, ENCODERS)
         tokenizer = Tokenizer.from_folder(folder)
         model: Bert = kind.from_folder(folder)
-        if tokenizer.largest >= model.config.vocab_size:
-            wanted = f"a tokenizer of at most {model.config.vocab_size} tokens, as the model knows"
-            raise HubError(f"{folder}: expected {wanted}, got {tokenizer.largest + 1}")
         return cls(model, tokenizer, Pooling.of(folder))
 
     @property
@@ -119,8 +116,16 @@ class Embedder:
         return self.model.config.hidden_size
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """A vector (width) for each text."""
+        """A vector (width) for each text.
+
+        Raises:
+            HubError: the tokenizer knows tokens that the model does not.
+        """
         encoded = self._tokenizer.encode_all(texts)
+        largest = max((max(text.ids, default=0) for text in encoded), default=0)
+        if largest >= self.model.config.vocab_size:
+            wanted = f"tokens in [0, {self.model.config.vocab_size}), the model's"
+            raise HubError(f"expected {wanted}, got {largest}: is the tokenizer another model's?")
         found = np.empty((len(texts), self.width), np.float32)
         for chosen in _batches([len(text.ids) for text in encoded]):
             found[chosen] = self._of_batch([encoded[k] for k in chosen])

@@ -61,11 +61,6 @@ class Tokenizer:
         except Exception as error:  # the library raises nothing more special
             raise HubError(f"{path}: expected a tokenizer, but {error}") from error
 
-    @property
-    def largest(self) -> int:
-        """The largest token."""
-        return int(max(self._inner.get_vocab(with_added_tokens=True).values(), default=0))
-
     def truncate(self, most: int) -> Tokenizer:
         """From now on, cut texts off so that none has more tokens."""
         self._inner.enable_truncation(most)

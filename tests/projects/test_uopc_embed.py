@@ -121,6 +121,13 @@ def test_mistakes_are_told_in_a_sentence(published, tmp_path):
         assert len(result.stderr.splitlines()) == 1
 
 
+def test_tokens_of_another_model_are_refused(published, tmp_path):
+    save(tmp_path, encoder(vocab_size=200), published[1])
+    result = embed(tmp_path, "--text", TEXTS[2])
+    assert result.exit_code == 1
+    assert "expected tokens in [0, 200), the model's, got " in result.stderr
+
+
 PACKAGE = "all_minilm_l6_v2"
 
 
