@@ -184,3 +184,20 @@ def test_what_needs_no_gradient_is_left_as_it_is():
 def test_other_results_are_refused():
     with pytest.raises(TensorError, match="recompute: expected a function that gives tensors, got"):
         recompute(lambda h: 3, Tensor([1.0]))
+
+
+def test_attention_of_long_texts_does_not_keep_its_weights(monkeypatch):
+    """3 layers of 2 heads, 160 tokens, width 8: of each, 2·160² weights are not kept."""
+    found = []
+    for limit in (functional.LONG, 1000):
+        monkeypatch.setattr(functional, "LONG", limit)
+        x = normal(1, 2, 160, 8)
+        start = Tensor(x, requires_grad=True)
+        y = start
+        for _ in range(3):
+            y = y + functional.scaled_dot_product_attention(y, y, y, is_causal=True)
+        (got,) = grad(y.square().sum(), [start])
+        found.append((workspace([got]), got.numpy()))
+    (less, short), (more, whole) = found
+    assert less < 0.7 * more
+    np.testing.assert_allclose(short, whole, rtol=1e-4, atol=1e-4)

@@ -16,7 +16,12 @@ from week09_10_autodiff import random
 from week09_10_autodiff.errors import TensorError
 from week09_10_autodiff.nn import losses, normalizing, pointwise
 from week09_10_autodiff.promotion import DTypeLike, dtype_of
+from week09_10_autodiff.recompute import recompute
 from week09_10_autodiff.tensor import Tensor
+
+LONG = 4
+"""So many times the width of a head a text may be long before its weights take more memory, for
+derivatives, than queries, keys and values with their results."""
 
 Shape = int | Sequence[int]
 
@@ -278,6 +283,9 @@ def scaled_dot_product_attention(
     heads share a head of keys and values. The scale is 1/√d unless given. A bool mask is true
     where a query may look, a float one is added. `is_causal` lets query i see the keys 0 … i.
     Dropout, of the weights, is done whenever dropout_p is not 0.
+
+    Of long texts, more than `LONG` times as long as a head is wide, the weights are not kept for
+    derivatives but computed again (Dao et al., "FlashAttention", 2022).
     """
     if is_causal and attn_mask is not None:
         raise TensorError("scaled_dot_product_attention: expected attn_mask or is_causal, got both")
@@ -290,7 +298,12 @@ def scaled_dot_product_attention(
     def attention(q: UOp, k: UOp, v: UOp, mask: UOp | None) -> UOp:
         return lib.attention(q, k, v, mask=mask, causal=is_causal, scale=scale)
 
-    return query._apply("scaled_dot_product_attention", attention, key, value, attn_mask)
+    def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return q._apply("scaled_dot_product_attention", attention, k, v, attn_mask)
+
+    if key.shape[-2] <= LONG * query.shape[-1]:
+        return attended(query, key, value)
+    return recompute(attended, query, key, value)
 
 
 def _attention_with_dropout(
