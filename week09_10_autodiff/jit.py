@@ -30,13 +30,14 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping
 from types import MethodType
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from weakref import ref
 
 from week01_uops.node import UOp
 from week09_10_autodiff.captured import Captured, RecaptureError
 from week09_10_autodiff.context import CONTEXT
 from week09_10_autodiff.owning import move
 from week09_10_autodiff.planning import Plan, SharedLeavesError, plan_of
-from week09_10_autodiff.storage import placeholder
+from week09_10_autodiff.storage import LOCK, placeholder
 from week09_10_autodiff.structure import describe, is_tensor, leaves, rebuilt, signature
 from week09_10_autodiff.tensor import Tensor
 from week09_10_autodiff.tracing import Trace
@@ -141,17 +142,26 @@ class Jit(Generic[P, R]):
 
     def _captured(self, call: _Call, reason: str | None) -> Captured:
         """The function captured for a call, with what it depends on."""
-        described = call.described()
-        why = reason or self._reason(described)
-        found = Captured(self._plan(call), call.pinned)
-        self.captures, self.why = self.captures + 1, why
-        self._described[call.key] = described
-        self._known.setdefault(call.key, []).append(found)
-        del self._known[call.key][:-VARIANTS]
-        while len(self._known) > CAPACITY:
-            oldest = next(iter(self._known))
-            del self._known[oldest], self._described[oldest]
+        with LOCK:
+            described = call.described()
+            why = reason or self._reason(described)
+            found = Captured(self._plan(call), self._pinned(call))
+            self.captures, self.why = self.captures + 1, why
+            self._described[call.key] = described
+            self._known.setdefault(call.key, []).append(found)
+            del self._known[call.key][:-VARIANTS]
+            while len(self._known) > CAPACITY:
+                self._forget(next(iter(self._known)))
         return found
+
+    def _pinned(self, call: _Call) -> list[object]:
+        """What makes the key valid: with an object, its captures are forgotten."""
+        key = call.key
+        return [_pin(item, lambda _: self._forget(key)) for item in call.pinned]
+
+    def _forget(self, key: Hashable) -> None:
+        self._known.pop(key, None)
+        self._described.pop(key, None)
 
     def _plan(self, call: _Call) -> Plan:
         """Carry the function out, again if tensors had to be computed or moved apart before."""
@@ -185,7 +195,7 @@ class Jit(Generic[P, R]):
         if not self._described:
             return "it was called for the first time"
         differences = [
-            _differences(known, described) for known in reversed(self._described.values())
+            _differences(known, described) for known in [*self._described.values()][::-1]
         ]
         least = min(differences, key=len)
         return "; ".join(least) or "an argument is another object than before"
@@ -200,6 +210,14 @@ def _differences(known: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
         for path in {**known, **now}
         if known.get(path) != now.get(path)
     ]
+
+
+def _pin(item: object, gone: Callable[[object], None]) -> object:
+    """A weak reference that tells when the object is gone; the object, if it cannot have one."""
+    try:
+        return ref(item, gone)
+    except TypeError:
+        return item
 
 
 def _fresh(tensor: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
 """Captured functions: what goes in and out, and reasons for new captures."""
 
+import gc
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -161,6 +163,18 @@ def test_methods():
     assert bound(x).item() == 2
     assert bound(x).item() == 2
     assert two.calls.item() == 4
+
+
+def test_captures_of_a_method_go_with_its_object():
+    layer = Layer(2.0)
+    apply = jit(Layer.apply.__wrapped__)
+    assert apply(layer, Tensor([1.0])).item() == 2
+    assert len(apply.programs()) == 1
+    gone = ref(layer)
+    del layer
+    gc.collect()
+    assert gone() is None
+    assert apply.programs() == []
 
 
 def test_a_function_in_a_captured_function_is_a_part_of_it():
