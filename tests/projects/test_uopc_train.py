@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -70,9 +71,11 @@ def test_a_run_says_what_it_does(config, tmp_path):
     assert len(losses(tmp_path / "run")) == 5
 
 
-def test_options_replace_what_the_config_says(config, tmp_path):
+def test_options_replace_what_the_config_says(config, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
     uopc("train", config, "--steps", 2, "--out", tmp_path / "other", "--threads", 1)
     assert sorted(losses(tmp_path / "other")) == [1, 2]
+    assert os.environ["OMP_NUM_THREADS"] == "1"
 
 
 def test_what_is_wrong_is_said_in_a_sentence(config, tmp_path):
@@ -112,3 +115,13 @@ def test_control_c_saves_and_says_how_to_go_on(tmp_path):
     assert "uopc train --resume" in text
     saved = json.loads(next((tmp_path / "run/checkpoints").glob("*/state.json")).read_text())
     assert saved["step"] == max(losses(tmp_path / "run"))
+
+
+def test_the_example_of_the_readme_learns():
+    text = (ROOT / "README.md").read_text()
+    (code,) = (c for c in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "optim" in c)
+    names = {}
+    exec(code.replace("range(200)", "range(40)"), names)
+    late = names["loss"].item()
+    exec(code.replace("range(200)", "range(1)"), names)
+    assert late < names["loss"].item() / 2
