@@ -187,17 +187,17 @@ def test_other_results_are_refused():
 
 
 def test_attention_of_long_texts_does_not_keep_its_weights(monkeypatch):
-    """3 layers of 2 heads, 160 tokens, width 8: of each, 2·160² weights are not kept."""
+    """6 layers of 2 heads, 160 tokens, width 8: of each, 2·160² weights are not kept."""
     found = []
     for limit in (functional.LONG, 1000):
         monkeypatch.setattr(functional, "LONG", limit)
         x = normal(1, 2, 160, 8)
         start = Tensor(x, requires_grad=True)
         y = start
-        for _ in range(3):
+        for _ in range(6):
             y = y + functional.scaled_dot_product_attention(y, y, y, is_causal=True)
         (got,) = grad(y.square().sum(), [start])
         found.append((workspace([got]), got.numpy()))
     (less, short), (more, whole) = found
-    assert less < 0.7 * more
+    assert less < 0.6 * more
     np.testing.assert_allclose(short, whole, rtol=1e-4, atol=1e-4)
