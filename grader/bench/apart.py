@@ -21,13 +21,11 @@ import numpy as np
 
 from grader import sandbox
 from grader.bench.contenders import AbsentError, threads
-from grader.bench.workload import Array, Workload
+from grader.bench.workload import Array, Result, Workload, result_of
 from grader.processes import Family
-from grader.run_c import Layout, RunError, build, build_runner
+from grader.run_c import RunError, build, build_runner
 from grader.sandbox import MIB, Limits
 from grader.verdict import Verdict
-from week01_uops.dtypes import float32
-from week02_render.buffers import aligned_empty
 
 HARNESS = Path(__file__).parent / "harness.c"
 LIMITS = Limits(seconds=60.0, memory=6144 * MIB, file_size=MIB)
@@ -43,10 +41,10 @@ class Apart:
 
     def __init__(self, workload: Workload, inputs: Sequence[Array], source: str) -> None:
         self.inputs = inputs
-        self.out = aligned_empty(workload.shape, float32)
+        self.outs = workload.results()
         library = build(source)
         self.folder = tempfile.TemporaryDirectory(prefix="grader-bench-")
-        self._start(Layout.of(workload.program), library)
+        self._start(library)
         try:
             words = self._answer(b"").split()
             self._addresses = [int(word) for word in words]
@@ -55,13 +53,14 @@ class Apart:
             self.close()
             raise
 
-    def _start(self, layout: Layout, library: bytes) -> None:
+    def _start(self, library: bytes) -> None:
         place = Path(self.folder.name)
         (place / "library.so").write_bytes(library)
         (place / "harness").write_bytes(build_runner(HARNESS))
         (place / "harness").chmod(0o700)
-        sizes = layout.plan(0, 0).split()[4:]
-        command = ["./harness", "./library.so", str(threads()), str(len(layout.outputs)), *sizes]
+        sizes = [f"{x.nbytes}{'' if x.dtype.kind == 'f' else '!'}" for x in self.inputs]
+        sizes += [str(out.nbytes) for out in self.outs]
+        command = ["./harness", "./library.so", str(threads()), str(len(self.outs)), *sizes]
         with (place / "stderr").open("wb") as stderr:
             self.process = subprocess.Popen(
                 [*sandbox.prefix(LIMITS), *command],
@@ -120,17 +119,21 @@ class Apart:
 
     def take(self) -> None:
         """Write the inputs into its memory, and NaN over its outputs."""
-        self.out.fill(np.nan)
-        self._transfer([*self.inputs, self.out], writing=True)
+        self._forget()
+        self._transfer([*self.inputs, *self.outs], writing=True)
 
-    def result(self) -> Array:
+    def _forget(self) -> None:
+        for out in self.outs:
+            out.fill(np.nan)
+
+    def result(self) -> Result:
         """What stood in its memory when it had said that it was done."""
-        self.out.fill(np.nan)
-        self._transfer([self.out], writing=False)
+        self._forget()
+        self._transfer(self.outs, writing=False)
         memory = sum(process.memory for process in self.family.members())
         if memory > LIMITS.memory:
             raise RunError(Verdict.MEMORY, f"more than {LIMITS.memory // MIB} MiB")
-        return self.out
+        return result_of(self.outs)
 
     def _transfer(self, arrays: Sequence[Array], *, writing: bool) -> None:
         """Copy arrays from or to the last addresses."""

@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from grader.bench.workload import Array, Way, Workload
-from week01_uops.dtypes import float32
+from grader.bench.workload import Array, Result, Way, Workload, result_of
 from week01_uops.interface import Compiler
-from week02_render.buffers import aligned_empty
+from week01_uops.ops import parameters
 from week02_render.runtime import load
 from week02_render.toolchain import Toolchain
 
@@ -41,7 +40,7 @@ class Contender(Protocol):
     def run(self, calls: int) -> None:
         """Compute so many times."""
 
-    def result(self) -> Array:
+    def result(self) -> Result:
         """Of the last call."""
 
     def close(self) -> None:
@@ -55,10 +54,12 @@ class _Here:
     overhead = 0.0
 
     def __init__(self, workload: Workload) -> None:
-        self.out = aligned_empty(workload.shape, float32)
+        self.outs = workload.results()
+        self.out = self.outs[0]
 
     def take(self) -> None:
-        self.out.fill(np.nan)
+        for out in self.outs:
+            out.fill(np.nan)
 
     def close(self) -> None:
         return
@@ -75,9 +76,10 @@ class Ours(_Here):
         toolchain: Toolchain | None = None,
     ) -> None:
         super().__init__(workload)
-        program = workload.program
+        program = workload.timed(compiler.grad)
         self._loaded = load(compiler.compile(program, "c"), program, toolchain=toolchain)
-        self._call = self._loaded.bind(inputs, [self.out])
+        read = {slot: inputs[slot] for slot in parameters(program)}
+        self._call = self._loaded.bind(read, self.outs)
 
     def run(self, calls: int) -> None:
         """Call the compiled function."""
@@ -85,9 +87,9 @@ class Ours(_Here):
         for _ in range(calls):
             call()
 
-    def result(self) -> Array:
+    def result(self) -> Result:
         """What the function wrote."""
-        return self.out
+        return result_of(self.outs)
 
 
 class _Library(_Here):
@@ -106,7 +108,9 @@ class _Library(_Here):
         for _ in range(calls):
             self.found = call()
 
-    def result(self) -> Array:
+    def result(self) -> Result:
+        if isinstance(self.found, tuple):
+            return tuple(np.asarray(array, np.float32) for array in self.found)
         return np.asarray(self.found, np.float32)
 
 
@@ -127,8 +131,9 @@ class Torch(_Library):
 
     def __init__(self, workload: Workload, inputs: list[Array]) -> None:
         super().__init__(workload, inputs)
-        self.torch = _module("torch")
+        self.torch = optional("torch")
         self.torch.set_num_threads(threads())
+        self.inference = not workload.wrt
         self.way = _way(workload, "torch", "PyTorch")
         self.tensors = [self.torch.from_numpy(x) for x in inputs]
         self.tensor = self.torch.from_numpy(self.out)
@@ -138,8 +143,8 @@ class Torch(_Library):
         return self.way(self.torch, self.tensor, *self.tensors)
 
     def run(self, calls: int) -> None:
-        """Without what gradients need."""
-        with self.torch.inference_mode():
+        """Without what gradients need, unless they are asked for."""
+        with self.torch.inference_mode(self.inference):
             super().run(calls)
 
 
@@ -150,7 +155,13 @@ class Compiled(Torch):
         super().__init__(workload, inputs)
         torch, way = self.torch, self.way
         importlib.import_module("torch._dynamo").reset()
-        self.compiled = torch.compile(lambda *tensors: way(torch, None, *tensors), dynamic=False)
+        make = workload.ways.get("compile")
+        self.compiled: Callable[..., Any]
+        if make is not None:
+            self.compiled = make(torch)
+        else:
+            whole = lambda *tensors: way(torch, None, *tensors)
+            self.compiled = torch.compile(whole, dynamic=False)
 
     def call(self) -> Any:  # noqa: ANN401
         """One result."""
@@ -163,7 +174,7 @@ class Tinygrad(_Library):
     def __init__(self, workload: Workload, inputs: list[Array]) -> None:
         super().__init__(workload, inputs)
         os.environ.setdefault("DEV", "CPU")
-        self.tiny = _module("tinygrad")
+        self.tiny = optional("tinygrad")
         way = _way(workload, "tinygrad", "tinygrad")
         self.jit = self.tiny.TinyJit(lambda *xs: way(self.tiny, None, *xs).realize())
         self.take()
@@ -199,7 +210,7 @@ class Jax(_Library):
 
     def __init__(self, workload: Workload, inputs: list[Array]) -> None:
         super().__init__(workload, inputs)
-        self.jax = jax = _module("jax")
+        self.jax = jax = optional("jax")
         way = workload.ways.get("jax")
         module: Any = jax
         if way is None:
@@ -246,7 +257,12 @@ def _way(workload: Workload, name: str, shown: str) -> Way:
     return workload.ways[name]
 
 
-def _module(name: str) -> Any:  # noqa: ANN401 - an optional package
+def optional(name: str) -> Any:  # noqa: ANN401 - a module
+    """An optional package.
+
+    Raises:
+        AbsentError: it is not installed.
+    """
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -1,7 +1,7 @@
 """The pytest side: the fixture `contest`, one for each workload and each way of doing it.
 
-`pytest week05_06_memory --benchmark-only` measures the suite of the week; without that the
-compiler under judgement does the same families once, at odd sizes.
+`pytest week05_06_memory --benchmark-only` measures the suite of the week, which a module of tests
+names `SUITE`; without that the compiler under judgement does the same families once, at odd sizes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import pytest
 
 from grader.bench.apart import Apart
 from grader.bench.contenders import EAGER, LIBRARIES, AbsentError, Contender, Ours
+from grader.bench.derivatives import odd_derivatives
 from grader.bench.odd import odd
-from grader.bench.suites import week5
+from grader.bench.suites import SUITES, Suite
 from grader.bench.workload import Workload
 from grader.judge import Judge
 from grader.subject import InProcess
-from week01_uops.dtypes import float32
-from week02_render.buffers import aligned_empty
+
+ODD: dict[str, Suite] = {"week5": odd, "week9": odd_derivatives}
+"""The families of a suite, at odd sizes."""
 
 
 class Contest:
@@ -28,7 +30,7 @@ class Contest:
         self.workload = workload
         self.name = name
         self.subject = judge.subject
-        self.inputs = [aligned_empty(shape, float32) for shape in workload.shapes]
+        self.inputs = workload.arrays()
 
     def _contender(self) -> Contender:
         workload, compiler = self.workload, self.subject.compiler
@@ -36,7 +38,8 @@ class Contest:
             return LIBRARIES[self.name](workload, self.inputs)
         if isinstance(self.subject, InProcess):
             return Ours(workload, self.inputs, compiler)
-        return Apart(workload, self.inputs, compiler.compile(workload.program, "c").source)
+        program = workload.timed(compiler.grad)
+        return Apart(workload, self.inputs, compiler.compile(program, "c").source)
 
     def run(self, benchmark: Any) -> None:  # noqa: ANN401 - a fixture of pytest-benchmark
         """Compute once, or as often as the benchmark likes, and check the last result."""
@@ -44,6 +47,7 @@ class Contest:
         for array, values in zip(self.inputs, drawn, strict=True):
             array[...] = values
         try:
+            answer = self.workload.answer(drawn)
             contender = self._contender()
         except AbsentError as absent:
             pytest.skip(str(absent))
@@ -52,7 +56,7 @@ class Contest:
         try:
             contender.take()
             benchmark(contender.run, 1)
-            fault = self.workload.answer(drawn).fault(contender.result())
+            fault = answer.fault(contender.result())
         finally:
             contender.close()
         assert not fault, fault
@@ -71,7 +75,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     measured = metafunc.config.getoption("benchmark_only", False)
     names = ("ours", *EAGER) if measured else ("ours",)
-    cases = [(w, name) for w in (week5() if measured else odd()) for name in names]
+    name_of_suite = getattr(metafunc.module, "SUITE", "week5")
+    suite = (SUITES if measured else ODD)[name_of_suite]
+    cases = [(w, name) for w in suite() for name in names]
     ids = [f"{workload.name}-{name}" for workload, name in cases]
     metafunc.parametrize("contest", cases, ids=ids, indirect=True)
 

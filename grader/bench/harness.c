@@ -2,7 +2,8 @@
 
    harness LIBRARY THREADS OUTPUTS BYTES...
 
-   BYTES are those of the inputs (-1 for an absent slot) and, the last OUTPUTS of them, of the outputs.
+   BYTES are those of the inputs (-1 for an absent slot; with a ! behind it: never changed) and, the
+   last OUTPUTS of them, of the outputs.
    First it prints the addresses of all arrays on one line. Then each line "CALLS TOKEN" of its
    standard input makes it call the program CALLS times and print TOKEN. Before each call but the
    last, one word of the inputs is changed, and put back after it, so that no two calls see the same
@@ -47,9 +48,9 @@ static uint64_t random_number(void) { /* xorshift64 (Marsaglia, 2003) */
 }
 
 static void call(Program *program, void **in, void **out, void *workspace, int inputs,
-                 const long *bytes, int last) {
+                 const long *bytes, const int *changing, int last) {
     uint32_t *word = NULL, kept = 0;
-    int slot = inputs ? (int)(random_number() % (uint64_t)inputs) : 0;
+    int slot = inputs ? changing[random_number() % (uint64_t)inputs] : 0;
     if (!last && inputs && bytes[slot] >= 4) {
         word = (uint32_t *)in[slot] + random_number() % (uint64_t)(bytes[slot] / 4);
         kept = *word;
@@ -64,8 +65,12 @@ int main(int argc, char **argv) {
     setenv("OMP_NUM_THREADS", argv[2], 1);
     int count = argc - 4, outputs = atoi(argv[3]), inputs = count - outputs;
     long bytes[count];
+    int changing[count], free_inputs = 0;
     void *arrays[count + 1];
-    for (int i = 0; i < count; i++) bytes[i] = atol(argv[4 + i]);
+    for (int i = 0; i < count; i++) {
+        bytes[i] = atol(argv[4 + i]);
+        if (i < inputs && !strchr(argv[4 + i], '!')) changing[free_inputs++] = i;
+    }
     for (int i = 0; i < count; i++) printf("%lu ", (unsigned long)(arrays[i] = allocate(bytes[i])));
     puts("");
     fflush(stdout);
@@ -80,7 +85,8 @@ int main(int argc, char **argv) {
     while (scanf("%ld %llu", &calls, &token) == 2) {
         state = token | 1;
         for (long i = 1; i <= calls; i++)
-            call(program, arrays, arrays + inputs, workspace, inputs, bytes, i == calls);
+            call(program, arrays, arrays + inputs, workspace, free_inputs, bytes, changing,
+                 i == calls);
         printf("%llu\n", token);
         fflush(stdout);
     }

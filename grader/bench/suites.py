@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from grader.bench import derivatives
 from grader.bench.contractions import attention, conv, gemm, matmul
 from grader.bench.rows import ELEMENTWISE, layernorm, reduction, rmsnorm, silu_mul, softmax
 from grader.bench.workload import Workload
@@ -109,4 +110,24 @@ def scaling() -> list[Workload]:
     return [*products, *rows, *heads]
 
 
-SUITES: dict[str, Suite] = {"week5": week5, "llm84": llm84, "scaling": scaling}
+def week9() -> list[Workload]:
+    """What weeks 9 and 10 are about: derivatives, and a step of training."""
+    attention = derivatives.attention("grad.attention.1x8x512x64", (1, 8, 512, 64))
+    small = derivatives.Sizes(batch=2, length=128, width=256, heads=4, words=512)
+    return [
+        derivatives.cross_entropy("grad.cross_entropy.1024x4096", 1024, 4096),
+        derivatives.layernorm("grad.layernorm.2048x2048", 2048, 2048),
+        attention,
+        derivatives.perceptron("grad.mlp.1024x256x1024", 1024, 256, 1024),
+        derivatives.embedding("grad.embedding.2048x8192x256", 2048, 8192, 256),
+        derivatives.stream("grad.gpt.2x128x256", small, layers=2),
+        derivatives.training("train.gpt.2x128x256", small),
+    ]
+
+
+SUITES: dict[str, Suite] = {
+    "week5": week5,
+    "week9": week9,
+    "llm84": llm84,
+    "scaling": scaling,
+}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.bench.contenders import Contender
-from grader.bench.workload import Answer, Array
+from grader.bench.workload import Answer, Answers, Array
 
 PAUSE = 0.06
 """Seconds; spinning workers of OpenMP and OpenBLAS are asleep by then."""
@@ -108,7 +108,7 @@ class Measurement:
         self,
         contenders: Mapping[str, Contender],
         inputs: Sequence[Array],
-        draws: Sequence[tuple[Sequence[Array], Answer]],
+        draws: Sequence[tuple[Sequence[Array], Answer | Answers]],
     ) -> None:
         self.contenders = dict(contenders)
         self.inputs = inputs

@@ -20,15 +20,15 @@ from grader.bench.row import Row
 from grader.bench.suites import SUITES
 from grader.bench.timing import Measurement, Plan, WrongError
 from grader.bench.workload import Array, Workload
+from grader.grad_checks import verb
 from grader.run_c import RunError
 from grader.sandbox import Limits
 from grader.subject import InProcess, Subject, SubprocessCompiler
 from grader.submission import load
 from grader.verdict import Verdict
-from grader.weeks import WEEKS, week_of
-from week01_uops.dtypes import float32
-from week01_uops.interchange import write
-from week02_render.buffers import aligned_empty
+from grader.weeks import WEEKS, read, week_of
+from week01_uops.interchange import ReadErrors, write
+from week01_uops.node import UOp
 from week02_render.toolchain import BuildError, find_toolchain
 
 
@@ -75,11 +75,17 @@ class Job:
         return Apart(workload, inputs, self._source(workload))
 
     def _source(self, workload: Workload) -> str:
-        answer = self._subject().ask(["compile", "--target", "c"], write(workload.program))
-        if answer.verdict is not Verdict.OK:
-            said = answer.note or answer.stderr.strip().partition("\n")[0]
-            raise RunError(answer.verdict, f"compile: {answer.verdict}: {said}")
-        return answer.stdout
+        subject = self._subject()
+
+        def grad(program: UOp, slots: Sequence[int]) -> UOp:
+            text = _ask(subject, verb(slots), program)
+            try:
+                return read(text, week_of(self.week).last)
+            except ReadErrors as errors:
+                first = str(errors).partition("\n")[0]
+                raise RunError(Verdict.PROTOCOL, f"grad: {first}") from None
+
+        return _ask(subject, ["compile", "--target", "c"], workload.timed(grad))
 
     def _subject(self) -> Subject:
         week = week_of(self.week)
@@ -90,10 +96,18 @@ class Job:
         return SubprocessCompiler(given.compiler, given.folder, week.last, limits, given.name)
 
 
+def _ask(subject: Subject, words: Sequence[str], program: UOp) -> str:
+    answer = subject.ask(words, write(program))
+    if answer.verdict is not Verdict.OK:
+        said = answer.note or answer.stderr.strip().partition("\n")[0]
+        raise RunError(answer.verdict, f"{words[0]}: {answer.verdict}: {said}")
+    return answer.stdout
+
+
 def measure(workload: Workload, job: Job) -> Row:
     """One row, whatever happens."""
     row = Row(workload.name, threads(), workload.flops, workload.bytes)
-    inputs = [aligned_empty(shape, float32) for shape in workload.shapes]
+    inputs = workload.arrays()
     contenders: dict[str, Contender] = {}
     try:
         contenders["ours"] = job.ours(workload, inputs)
@@ -117,7 +131,13 @@ def _compare(
     inputs: list[Array],
 ) -> None:
     seeds = [job.plan.sets * job.seed + number for number in range(job.plan.sets)]
-    draws = [(drawn, workload.answer(drawn)) for drawn in map(workload.draw, seeds)]
+    try:
+        draws = [(drawn, workload.answer(drawn)) for drawn in map(workload.draw, seeds)]
+    except AbsentError as absent:
+        for one in contenders.values():
+            one.close()
+        row.fail(f"no right result to compare with: {absent}", blameless=True)
+        return
     measurement = Measurement(contenders, inputs, draws)
     try:
         measurement.calibrate()
