@@ -134,8 +134,7 @@ def embedding(name: str, tokens: int, words: int, width: int) -> Derivative:
         _weight(width, width),
         Input((tokens, width)),
     ]
-    products = 2 * width / max(2 * width + words, 1)
-    """Of the operations counted; looking up is counted as products with 0 and 1."""
+    products = 2 * width / max(2 * width + words, 1)  # looking up is counted as a sum over words
     return derivative(name, inputs, [0], build, loss, terms=2 * width + tokens, useful=2 * products)
 
 
@@ -258,8 +257,7 @@ def training(name: str, sizes: Sizes, layers: int = 1) -> Derivative:
         x = t.nn.functional.embedding(given[-2], table)
         return _torch_model(t, sizes, x, rest, given[-1])
 
-    small = 1e-3
-    """About as large as the derivatives are."""
+    small = 1e-3  # about as large as the derivatives are
     first = [Input(given.shape, small) for given in weights]
     second = [Input(given.shape, small * small, positive=True) for given in weights]
     inputs = [*weights, *first, *second, sizes.ids(), sizes.ids()]
