@@ -24,7 +24,7 @@ def _no_thread_pool(monkeypatch):
 @pytest.mark.parametrize("kind", ["gpt", "llama"])
 def test_a_model_learns_and_is_written_down(tmp_path, kind):
     folder = tmp_path / "run"
-    trainer, ear = begun(tiny(folder, kind, steps=40, evaluate_every=20))
+    trainer, ear = begun(tiny(folder, kind, steps=40, evaluate_every=20, sample_tokens=4))
     assert trainer.train()
     assert [told.step for told in ear.steps] == list(range(1, 41))
     assert abs(ear.steps[0].loss - math.log(280)) < 0.2
@@ -42,7 +42,7 @@ def test_a_model_learns_and_is_written_down(tmp_path, kind):
 
 
 def test_the_log_has_every_step_and_what_else_happened(tmp_path):
-    trainer, _ = begun(tiny(tmp_path / "run", evaluate_every=3, sample_every=3))
+    trainer, _ = begun(tiny(tmp_path / "run", evaluate_every=3, sample_every=3, sample_tokens=4))
     trainer.train()
     records = list(read_log(trainer.place.log))
     kinds = [r["kind"] for r in records]

@@ -110,7 +110,7 @@ class RunConfig:
     evaluate_every: int = setting(200, "steps between validations; 0: only at the end", least=0)
     evaluation_batches: int = setting(16, "batches in a validation", least=1)
     sample_every: int = setting(1000, "steps between samples; 0: only at the end", least=0)
-    sample_tokens: int = setting(128, "tokens in a sample", least=1)
+    sample_tokens: int = setting(128, "tokens in a sample; 0: no samples", least=0)
     prompt: str = setting("def ", "how a sample begins")
     checkpoint_every: int = setting(500, "steps between checkpoints; 0: only at the end", least=0)
     folder: str = setting("run", "where everything is written")

@@ -117,7 +117,7 @@ class Trainer:
             last = self.step == self.steps
             if last or _due(self.step, run.evaluate_every):
                 self.validate()
-            if last or _due(self.step, run.sample_every):
+            if run.sample_tokens and (last or _due(self.step, run.sample_every)):
                 self.sample()
             if last or _due(self.step, run.checkpoint_every):
                 self.save()
