@@ -81,11 +81,15 @@ def train(wanted: Wanted, console: Console) -> bool:
         screen.begins(trainer)
         finished = trainer.train(lambda: stop.asked)
     if finished:
-        console.print(f"done: {place.folder} holds the model, the log and the picture")
-        console.print(f"uopc generate {place.model} --prompt {place.config.run.prompt!r}")
+        console.print(
+            f"done: {place.folder} holds the model, the log and the picture", soft_wrap=True
+        )
+        console.print(
+            f"uopc generate {place.model} --prompt {place.config.run.prompt!r}", soft_wrap=True
+        )
     else:
-        console.print(f"stopped after step {trainer.step}, all saved; to go on:")
-        console.print(f"uopc train --resume {place.folder}")
+        console.print(f"stopped after step {trainer.step}, all saved; to go on:", soft_wrap=True)
+        console.print(f"uopc train --resume {place.folder}", soft_wrap=True)
     return finished
 
 
@@ -168,12 +172,14 @@ class Screen:
 
     def said(self, text: str) -> None:
         """A sentence."""
-        self.console.print(escape(text), highlight=False)
+        self.console.print(escape(text), highlight=False, soft_wrap=True)
 
     def stepped(self, told: Told) -> None:
         """A step was taken."""
         line = f"step {told.step}{'' if told.steps is None else f'/{told.steps}'}"
-        line += f"  loss {told.loss:.4f}{self._validation}  {told.speed:,.0f} tokens/s"
+        line += f"  loss {told.loss:.4f}{self._validation}"
+        if told.speed is not None:
+            line += f"  {told.speed:,.0f} tokens/s"
         if told.left is not None:
             line += f"  {_duration(told.left)} left"
         self.bar.update(self.task, description=line, completed=told.step, total=told.steps)

@@ -37,8 +37,8 @@ class Told:
         loss: mean of −ln p(next token).
         lr: the learning rate.
         norm: of all gradients, before they were clipped.
-        speed: tokens a second, of the recent steps.
-        left: seconds until the last step, if it is known.
+        speed: tokens a second, of the recent steps; None as long as all of them compiled.
+        left: seconds until the last step; None if that is not known.
     """
 
     step: int
@@ -46,7 +46,7 @@ class Told:
     loss: float
     lr: float
     norm: float
-    speed: float
+    speed: float | None
     left: float | None
 
 
@@ -142,20 +142,22 @@ class Trainer:
         self.listener.stepped(told)
 
     def _measure(self, seconds: float) -> None:
-        """Keep the time of a step; the first one of a process compiles and is told for itself."""
+        """Keep the time of a step, but for those that compile, of which that is told."""
         if self.learner.compiled is not None:
             kernels, took = self.learner.compiled
             self.learner.compiled = None
             self.log.write("compiled", self.step, kernels=kernels, seconds=round(took, 3))
             self.listener.said(f"compiled {kernels} kernels in {took:.1f} s")
-            seconds -= took
-        self._times.append(max(seconds, 1e-9))
+        else:
+            self._times.append(seconds)
         if self.steps is None and self.step > MEASURED:
             left = self.config.run.minutes * 60 - sum(self._times)
             self.steps = self.step + max(1, round(left / statistics.median(self._times)))
             self.log.write("planned", self.step, steps=self.steps)
 
     def _told(self, loss: float, lr: float, norm: float) -> Told:
+        if not self._times:
+            return Told(self.step, self.steps, loss, lr, norm, None, None)
         mean = statistics.fmean(self._times)
         left = None if self.steps is None else (self.steps - self.step) * mean
         speed = self.config.tokens_a_step / mean
