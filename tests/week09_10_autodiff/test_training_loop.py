@@ -142,7 +142,8 @@ def test_check_nan_names_the_operation(tmp_path):
 
 
 def test_a_folder_with_a_run_is_not_begun_again(tmp_path):
-    Workplace.begin(tiny(tmp_path / "run"))
+    Workplace.begin(tiny(tmp_path / "run"))  # nothing has been done in it
+    Workplace.begin(tiny(tmp_path / "run")).log.touch()
     with pytest.raises(ConfigError, match="expected a folder without a run"):
         Workplace.begin(tiny(tmp_path / "run"))
 

@@ -23,7 +23,7 @@ from week09_10_autodiff.training.corpus import read_corpus
 from week09_10_autodiff.training.settings import ConfigError
 from week09_10_autodiff.training.tokens import TokenData, tokenized, trained_tokenizer
 
-CONFIG = "config.toml"
+CONFIG, LOG = "config.toml", "log.jsonl"
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Workplace:
         """A new run's folder, that of its configuration.
 
         Raises:
-            ConfigError: there is a run in it.
+            ConfigError: a run began in it.
         """
         folder = Path(config.run.folder)
-        if (folder / CONFIG).exists():
+        if (folder / LOG).exists():
             raise ConfigError(
                 f"expected a folder without a run, got {folder}; go on with "
                 f"`uopc train --resume {folder}`, or choose another one with --out"
@@ -68,7 +68,7 @@ class Workplace:
     @property
     def log(self) -> Path:
         """The file of the log."""
-        return self.folder / "log.jsonl"
+        return self.folder / LOG
 
     @property
     def model(self) -> Path:
