@@ -100,6 +100,7 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     arithmetic = _arithmetic(nest, tile, machine)
     repeated = [a for a in inner if _repeats(a, summed)]
     loads = sum(_load_cost(a, tile, nest, machine) for a in repeated)
+    loads += _packed_in_vain(repeated, tile, nest, machine)
     chain = machine.latency * chains if nest.sums else 0.0
     memory = _memory(repeated, tile, nest, machine)
     cycles = max(arithmetic / machine.units, loads / machine.ports, chain, memory)
@@ -235,6 +236,28 @@ def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> floa
     if nest.sums and again > 1 and access.steps.get(tile.vector) == 1:
         return count * (wide + 2 * scattered / again)  # packed once, then contiguous
     return count * scattered
+
+
+def _packed_in_vain(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) -> float:
+    """Of several operands that are scattered along the vector, one is packed for all its uses.
+
+    Another one, in the loops inside, is packed anew as often as it is read.
+    """
+    each = machine.scattered * tile.lanes
+    saved = [
+        tile.copies_of(a.depends) * each - _load_cost(a, tile, nest, machine)
+        for a in accesses
+        if _is_scattered(a, tile)
+    ]
+    return sum(saved) - max(saved) if nest.sums and len(saved) > 1 else 0.0
+
+
+def _is_scattered(access: Access, tile: Tile) -> bool:
+    return (
+        tile.vector is not None
+        and tile.vector in access.depends
+        and access.stride(tile.vector) != 1
+    )
 
 
 def _lines(access: Access, tile: Tile, machine: Machine) -> float:

@@ -171,9 +171,20 @@ def best_order(nest: Nest, tile: Tile, machine: Machine) -> Order:
     for whole in ready or orders:
         cost = _cost(nest, tile, whole, staged, machine)
         if best is None or cost < best.cycles * WORTH:
-            best = Order(whole, tuple(staged), cost)
+            worth = tuple([p for p in staged if _is_worth(p, whole, tile)])
+            best = Order(whole, worth, cost)
     assert best is not None
     return best
+
+
+def _is_worth(packing: Packing, order: tuple[UOp, ...], tile: Tile) -> bool:
+    """Whether what is filled is read more than once, or could not be read in vectors."""
+    access = packing.access
+    plain = tile.vector is not None and access.stride(tile.vector) == 1
+    if not packing.within or not plain or len(access.node.src) > 1:
+        return True
+    last = max((order.index(r) for r in packing.within if r in order), default=-1)
+    return any(tile.trips(r) > 1 for r in order[last + 1 :] if r not in access.depends)
 
 
 def _computed_once(nest: Nest) -> list[frozenset[UOp]]:

@@ -180,3 +180,14 @@ def test_turned_rows_keep_the_meaning():
     body = columns_by_columns(37, 64, 48)
     assert Stage(1, None, (1, 0)) in steps_of(body, Stage, machine)
     agree(body, planned(body, machine).body)
+
+
+def test_of_two_operands_down_their_columns_one_alone_can_be_packed_once():
+    """Σ over (8, 256) of p1[a, b, i]·p2[a, b, j]: the vector is j and not the sum."""
+    i, j, a, b = loop(0, 704), loop(1, 256), loop(2, 8), loop(3, 256)
+    left, right = place(1, (8, 256, 704), a, b, i), place(2, (8, 256, 256), a, b, j)
+    value = make(REDUCE, (MUL(load(left), load(right)), a, b), ReduceArg(ADD, 0))
+    body = END(STORE(place(0, (704, 256), i, j), value), i, j)
+    machine = replace(MACHINE, vector_bytes=64, vector_registers=32, datapath=32)
+    kinds = [kind_of(r) for r in planned(body, machine).body.src[1:]]
+    assert kinds.count("vector") == 1
