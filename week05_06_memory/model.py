@@ -13,6 +13,7 @@ once for all copies. A tile that needs more registers than there are is not cons
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -239,17 +240,17 @@ def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> floa
 
 
 def _packed_in_vain(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) -> float:
-    """Of several operands that are scattered along the vector, one is packed for all its uses.
+    """Of operands that are scattered along the vector, those of some loops are packed for all uses.
 
-    Another one, in the loops inside, is packed anew as often as it is read.
+    Others, in the loops inside, are packed anew as often as they are read.
     """
     each = machine.scattered * tile.lanes
-    saved = [
-        tile.copies_of(a.depends) * each - _load_cost(a, tile, nest, machine)
-        for a in accesses
-        if _is_scattered(a, tile)
-    ]
-    return sum(saved) - max(saved) if nest.sums and len(saved) > 1 else 0.0
+    saved: dict[frozenset[UOp], float] = defaultdict(float)
+    for access in accesses:
+        if _is_scattered(access, tile):
+            cost = tile.copies_of(access.depends) * each - _load_cost(access, tile, nest, machine)
+            saved[access.depends.intersection(nest.results)] += cost
+    return sum(saved.values()) - max(saved.values()) if nest.sums and saved else 0.0
 
 
 def _is_scattered(access: Access, tile: Tile) -> bool:
