@@ -17,7 +17,13 @@ LOADER = DataLoader((X, (X[:, 0] > 0).astype(np.int64)), 8, shuffle=True)
 
 def network():
     random.manual_seed(1)
-    layers = (nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 2))
+    layers = (
+        nn.Linear(4, 8, bias=False),
+        nn.BatchNorm1d(8),
+        nn.GELU(),
+        nn.Dropout(0.2),
+        nn.Linear(8, 2),
+    )
     return nn.Sequential(*layers)
 
 
