@@ -96,9 +96,12 @@ def on_kernels(function: PassFunction) -> PassFunction:
     return run
 
 
-def top_nodes(program: UOp) -> list[UOp]:
-    """The nodes of a program in order, without those that stand only in CALL bodies."""
-    return toposort((program,), lambda n: n.src[1:] if n.op is CALL else n.src)
+def top_nodes(*roots: UOp) -> list[UOp]:
+    """The nodes of a program in order, without those that stand only in CALL bodies.
+
+    Of several roots, those below the first one come first.
+    """
+    return toposort(roots, lambda n: n.src[1:] if n.op is CALL else n.src)
 
 
 @dataclass(frozen=True)

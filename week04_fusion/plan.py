@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from week01_uops.node import UOp, make, toposort
+from week01_uops.node import UOp, make
 from week01_uops.ops import CALL
 from week01_uops.passes import top_nodes
 from week01_uops.rewrite import Trace
@@ -72,7 +72,7 @@ def plan_buffers(program: UOp, trace: Trace) -> UOp:
     """Each ALLOC → WORKSPACE; the first kernel to use reused memory waits for its last users."""
     returned = [storage_of(output) for output in program.src]
     calls = frugal_order([n for n in top_nodes(program) if n.op is CALL], set(returned))
-    nodes = toposort((*calls, program), lambda n: n.src[1:] if n.op is CALL else n.src)
+    nodes = top_nodes(*calls, program)
     temporaries = lifetimes(calls)
     for item in temporaries:
         if item.alloc in returned:

@@ -27,13 +27,14 @@ from week05_06_memory.traffic import bytes_of
 def hold_in_output(body: UOp, machine: Machine, trace: Trace) -> UOp:
     """The body with one STAGE of rows laid into the output that it stores."""
     row = _row_of(body)
-    small = machine.vector_registers * machine.vector_bytes // 2
-    long = (n for n in body.toposort() if n.op is STAGE and bytes_of(n) > small)
-    held = next((n for n in long if row and _becomes(n, row)), None)
-    if row is None or held is None:
+    if row is None:
         return body
-    trace.fired["inplace"] += 1
-    return _laid(body, held, row)
+    small = machine.vector_registers * machine.vector_bytes // 2
+    for held in body.toposort():
+        if held.op is STAGE and bytes_of(held) > small and (axes := _axes_in_place(held, row)):
+            trace.fired["inplace"] += 1
+            return _laid(body, held, axes, row)
+    return body
 
 
 class _Row(NamedTuple):
@@ -76,13 +77,11 @@ def _row_of(body: UOp) -> _Row | None:
     return _Row(value, place) if whole and once and not is_read else None
 
 
-def _becomes(held: UOp, row: _Row) -> bool:
-    """Whether each element of a STAGE is read, at last, where the output's is stored."""
-    if held.dtype is not row.value.dtype:
-        return False
-    axes = _axes(held, row)
-    outer = open_ranges(row.place) - set(axes)
-    return bool(axes) and open_ranges(held) == outer and _read_in_place(held, axes, row.value)
+def _axes_in_place(held: UOp, row: _Row) -> tuple[UOp, ...]:
+    """The loops of the output over a STAGE; none unless each element is read where it is stored."""
+    axes = _axes(held, row) if held.dtype is row.value.dtype else ()
+    alone = open_ranges(held) == open_ranges(row.place) - set(axes)
+    return axes if axes and alone and _read_in_place(held, axes, row.value) else ()
 
 
 def _axes(held: UOp, row: _Row) -> tuple[UOp, ...]:
@@ -110,10 +109,9 @@ def _read_in_place(held: UOp, axes: tuple[UOp, ...], value: UOp) -> bool:
     )
 
 
-def _laid(body: UOp, held: UOp, row: _Row) -> UOp:
+def _laid(body: UOp, held: UOp, axes: tuple[UOp, ...], row: _Row) -> UOp:
     """The body with a STAGE made part of the output."""
     ranges = held.src[1:]
-    axes = _axes(held, row)
     param = row.place.src[0]
     outer = sorted(open_ranges(held), key=lambda r: int(r.arg.id))
     begun = make(AFTER, (param, *outer)) if outer else param

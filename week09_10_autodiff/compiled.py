@@ -14,20 +14,15 @@ from week01_uops.interchange import write
 from week01_uops.interface import Artifact
 from week01_uops.node import UOp
 from week02_render.cache import ObjectCache, content_key
-from week05_06_memory.machine import Machine, detect
+from week05_06_memory.machine import detect
 from week09_10_autodiff.compiler import REFERENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def compiled(program: UOp, machine: Machine | None = None) -> Artifact:
-    """The C text of a program, from the cache if it was compiled before.
-
-    Args:
-        program: at tensor level.
-        machine: what the reference compiler was made for; by default, this one.
-    """
-    key = content_key("C text", _fingerprint(), repr(machine or detect()), write(program))
+def compiled(program: UOp) -> Artifact:
+    """The C text of a program at tensor level, from the cache if it was compiled before."""
+    key = content_key("C text", _fingerprint(), repr(detect()), write(program))
 
     def build(target: Path) -> None:
         target.write_text(REFERENCE.compile(program, "c").source, encoding="utf-8")

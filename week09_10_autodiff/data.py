@@ -68,8 +68,13 @@ class TokenDataset:
 
     def take(self, indices: Indices) -> tuple[Array, ...]:
         """Tokens (…, n) and what follows each of them (…, n), as int64."""
-        places = indices[..., None] * self.context + np.arange(self.context)
-        return tuple(self.tokens[places + k].astype(np.int64) for k in (0, 1))
+        return windows(self.tokens, indices * self.context, self.context)
+
+
+def windows(tokens: Array, starts: Indices, length: int) -> tuple[Indices, Indices]:
+    """So many tokens from each start on (…, length), and what follows each of them, as int64."""
+    found = tokens[starts[..., None] + np.arange(length + 1)].astype(np.int64)
+    return np.ascontiguousarray(found[..., :-1]), np.ascontiguousarray(found[..., 1:])
 
 
 def _tokens(given: Array | str | os.PathLike[str]) -> Array:

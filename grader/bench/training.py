@@ -37,6 +37,7 @@ from grader.bench.kernel_times import kernel_times
 from grader.weeks import ROOT
 from week09_10_autodiff import Tensor, jit, optim
 from week09_10_autodiff.compiled import compiled
+from week09_10_autodiff.data import windows
 from week09_10_autodiff.models.gpt2 import GPT2, GPT2Config
 from week09_10_autodiff.models.llama import Llama, LlamaConfig
 from week09_10_autodiff.nn import functional as F  # noqa: N812 - as everybody calls it
@@ -94,8 +95,7 @@ def batch(case: Case, number: int) -> tuple[Tokens, Tokens]:
     pages = b"".join(path.read_bytes() for path in sorted((ROOT / "syllabus").glob("*.md")))
     text = np.frombuffer(pages, np.uint8)
     starts = np.random.default_rng(number).integers(0, len(text) - case.length - 1, case.batch)
-    found = text[starts[:, None] + np.arange(case.length + 1)].astype(np.int64)
-    return np.ascontiguousarray(found[:, :-1]), np.ascontiguousarray(found[:, 1:])
+    return windows(text, starts, case.length)
 
 
 def our_step(case: Case) -> tuple[Step, Any]:

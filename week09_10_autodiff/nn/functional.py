@@ -160,8 +160,7 @@ def max_pool2d(
     dilation: PerAxis = 1,
 ) -> Tensor:
     """The largest of each window of the last two axes; equal ones share the gradient."""
-    options = {"stride": stride, "padding": padding, "dilation": dilation}
-    return x._apply("max_pool2d", lib.max_pool, size=_pair(kernel_size), **options)
+    return x.max_pool2d(kernel_size, stride, padding, dilation)
 
 
 def avg_pool2d(
@@ -172,12 +171,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window of the last two axes."""
-    options = {"stride": stride, "padding": padding, "count_padding": count_include_pad}
-    return x._apply("avg_pool2d", lib.avg_pool, size=_pair(kernel_size), **options)
-
-
-def _pair(size: PerAxis) -> tuple[int, ...]:
-    return (size, size) if isinstance(size, int) else tuple(size)
+    return x.avg_pool2d(kernel_size, stride, padding, count_include_pad=count_include_pad)
 
 
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:

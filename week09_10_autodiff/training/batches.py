@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from week09_10_autodiff.data import windows
 from week09_10_autodiff.training.settings import ConfigError
 from week09_10_autodiff.training.tokens import Tokens
 
@@ -41,16 +42,11 @@ class Batches:
         """Windows at random places, those of this seed and number (Philox, counter-based)."""
         bits = np.random.Philox(key=seed, counter=[0, 0, 0, number])
         places = bits.random_raw(self.batch) % np.uint64(len(self.tokens) - self.context)
-        return self._windows(places.astype(np.int64))
+        return windows(self.tokens, places.astype(np.int64), self.context)
 
     def spread(self, count: int) -> Iterator[Pair]:
         """So many batches of windows at equal distances over all tokens, for validation."""
         last = len(self.tokens) - self.context - 1
         places = np.linspace(0, last, count * self.batch).round().astype(np.int64)
         for start in range(0, len(places), self.batch):
-            yield self._windows(places[start : start + self.batch])
-
-    def _windows(self, places: NDArray[np.int64]) -> Pair:
-        at = places[:, None] + np.arange(self.context + 1)
-        found = self.tokens[at].astype(np.int64)
-        return np.ascontiguousarray(found[:, :-1]), np.ascontiguousarray(found[:, 1:])
+            yield windows(self.tokens, places[start : start + self.batch], self.context)
