@@ -1,6 +1,7 @@
 """What a kernel's nodes read and write: single elements of storage, and values.
 
-In a kernel, a place is storage behind INDEX and AFTER, with an index for every axis.
+In a kernel, a place is storage behind INDEX and AFTER, with an index for every axis; later weeks'
+ops may say of a place how it is accessed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def access(place: UOp) -> Access:
     """The element that a place names; CompilerError if it is another kind of place."""
     indices: tuple[UOp, ...] = ()
     base = place
-    while base.op in TRANSPARENT:
+    while base.op in TRANSPARENT or (base.op.internal and base.src):
         if base.op is INDEX:
             indices = (*base.src[1:], *indices)
         base = base.src[0]

@@ -20,7 +20,7 @@ from week05_06_memory.c_vector_kernel import Across, VectorKernel, lane_of, no_p
 from week05_06_memory.c_vector_squares import Square
 from week05_06_memory.c_vector_text import lanes_in
 from week05_06_memory.c_vector_types import held, is_vector, lanes_of, spread, vector_type
-from week05_06_memory.ops import STREAM
+from week05_06_memory.ops import FETCH, STREAM
 
 IN_REGISTERS = (16, 32, 64)
 """Bytes of the vectors that some machine's registers hold."""
@@ -35,9 +35,18 @@ def _load(kernel: VectorKernel, node: UOp) -> None:
     if kernel.position in kernel.squares:
         _transpose(kernel, kernel.squares[kernel.position])
         return
+    if node.src[0].op is FETCH:
+        _fetch(e)
     kernel.bind(node, _at_once(e) or _lane_by_lane(e))
     if e.is_wide and not in_registers(e.where.storage):
         _pin(kernel, node)
+
+
+def _fetch(e: Element) -> None:
+    """`fetch_ahead(&p[i], bytes);`, once for each line."""
+    ahead, line = e.node.src[0].arg.ahead, e.node.src[0].arg.line
+    if e.is_wide and not e.kernel.checked and e.flat.constant % line < e.lanes:
+        e.kernel.line(f"fetch_ahead({e.address()}, {ahead * e.dtype.bits // 8});")
 
 
 def _at_once(e: Element) -> Term | None:
@@ -229,4 +238,5 @@ VECTOR_STATEMENTS: Mapping[Op, Statement[VectorKernel]] = {
     RANGE: _open,
     END: _close,
     STREAM: _nothing,
+    FETCH: _nothing,
 }

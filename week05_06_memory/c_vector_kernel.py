@@ -26,7 +26,7 @@ from week05_06_memory.c_vector_squares import Square, quads, squares
 from week05_06_memory.c_vector_text import VECTOR_TEXT, lanes_in
 from week05_06_memory.c_vector_types import held, is_vector, lanes_of, vector_type
 from week05_06_memory.flat import flat
-from week05_06_memory.ops import STREAM
+from week05_06_memory.ops import MARKS, STREAM
 
 ACROSS = frozenset({ADD, MUL, MAX})
 """What the lanes of a vector can be combined by."""
@@ -37,8 +37,7 @@ Lane = int | str
 
 def element_access(node: UOp) -> Access:
     """The element that a LOAD or STORE is about."""
-    place = node.src[0]
-    return access(place.src[0] if place.op is STREAM else place)
+    return access(node.src[0])
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ class VectorKernel(Kernel):
     def operands(self, node: UOp) -> tuple[UOp, ...]:
         """The values that stand in the text of a node."""
         if node.op not in (LOAD, STORE):
-            return operands(node) if node.op is not STREAM else ()
+            return operands(node) if node.op not in MARKS else ()
         place = tuple(map(computed, self.address(element_access(node)).terms))
         across = self.across(node)
         if across:

@@ -23,8 +23,22 @@ _SCALAR = {
 }
 
 _FUNCTIONS = {
-    # 2^x = 2^n · 2^f with n the nearest integer, which a large sum rounds to. The power of n is
-    # split in two, so that a subnormal result is rounded once, by the last product.
+    # Two instructions, which give x if it is NaN.
+    "clamp_T": """\
+inline T clamp_T(float low, T x, float high) {
+#if CLAMPS
+    __asm__("vminps %1, %2, %0" : "=x"(x) : "x"(x), "x"(high - (T){0}));
+    __asm__("vmaxps %1, %2, %0" : "=x"(x) : "x"(x), "x"(low - (T){0}));
+    return x;
+#else
+    x = select_T(x > high, high - (T){0}, x);
+    return select_T(x < low, low - (T){0}, x);
+#endif
+}
+""",
+    # 2^x = 2^n · 2^f with n the nearest integer, to which a large sum rounds. The power of n is
+    # split in two, so that a subnormal result is rounded once, by the last product. The sum ends
+    # in n + 254, so that (n + 254) / 2 is the exponent of one half, with its bias.
     "exp2_T": """\
 inline T exp2_T(T x) {
 #if SCALES
@@ -32,10 +46,9 @@ inline T exp2_T(T x) {
     __asm__("vreduceps $0, %1, %0" : "=v"(f) : "v"(x));
     T n = x - f;
 #else
-    x = select_T(x > 129.0f, 129.0f - (T){0}, x);
-    x = select_T(x < -151.0f, -151.0f - (T){0}, x);
-    T t = x + 0x1.8p23f;
-    T f = x - (t - 0x1.8p23f);
+    x = clamp_T(-151.0f, x, 129.0f);
+    T t = x + 0x1.8001fcp23f;
+    T f = x - (t - 0x1.8001fcp23f);
 #endif
     T p = 0x1.5f082ep-10f + f * 0x1.416b5p-13f;
     p = 0x1.3b2dep-7f + f * p;
@@ -47,10 +60,8 @@ inline T exp2_T(T x) {
     __asm__("vscalefps %2, %1, %0" : "=v"(y) : "v"(p), "v"(n));
     return y;
 #else
-    I n = (I)(bits_T(t) - 0x4b400000u);
-    I half = n >> 1;
-    T scale = from_bits_T((U)(half + 127) << 23);
-    return p * scale * from_bits_T((U)(n - half + 127) << 23);
+    U half = bits_T(t) >> 1 << 23;
+    return p * from_bits_T(half) * from_bits_T((bits_T(t) << 23) - half);
 #endif
 }
 """,
@@ -87,8 +98,13 @@ _SCALES = {
 """Where the machine splits and scales floats itself."""
 
 
+_CLAMPS = dict.fromkeys((4, 8), "defined(__AVX__)")
+"""Where it takes the smaller or larger of two floats."""
+
+
 def _functions(lanes: int) -> Iterator[tuple[str, str]]:
-    words = words_of(float32, lanes) | {"SCALES": _SCALES.get(lanes, "0")}
+    machine = {"SCALES": _SCALES.get(lanes, "0"), "CLAMPS": _CLAMPS.get(lanes, "0")}
+    words = words_of(float32, lanes) | machine
     for name, template in ((_SCALAR if lanes == 1 else _BITS) | _FUNCTIONS).items():
         yield filled(name, words), filled(template, words)
 

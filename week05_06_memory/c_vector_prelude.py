@@ -82,6 +82,8 @@ _FENCE = """\
 #endif
 """
 
+_FETCH = "#define fetch_ahead(place, bytes) __builtin_prefetch((const char *)(place) + (bytes))\n"
+
 _FLOAT = {
     "all_T": "inline T all_T(E x) {\n    return x - (T){};\n}\n",
     # The loop is one instruction, which gives y if either is NaN.
@@ -300,5 +302,6 @@ VECTOR_PRELUDE: Mapping[str, str] = {
     **HALVES,
     **MATH,
     "stream_fence": _FENCE,
+    "fetch_ahead": _FETCH,
 }
 """Name → definition. A definition may name earlier ones."""

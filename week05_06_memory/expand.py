@@ -21,7 +21,7 @@ from week03_loops.ops import REDUCE
 from week03_loops.reduction import accumulate_with
 from week05_06_memory.flat import flat
 from week05_06_memory.nests import joined, map_closers, number, put
-from week05_06_memory.ops import kind_of
+from week05_06_memory.ops import FETCH, kind_of
 
 
 def expand(body: UOp, trace: Trace) -> UOp:
@@ -121,6 +121,7 @@ def by_address(sums: list[UOp]) -> list[UOp]:
 
 def _offset(load: UOp) -> int:
     place = load.src[0]
+    place = place.src[0] if place.op is FETCH else place
     if place.op is not INDEX:
         return 0
     return flat(place.src[0].shape, [value_of(i) for i in place.src[1:]]).constant

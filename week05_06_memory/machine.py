@@ -66,6 +66,7 @@ class Machine:
             ahead by itself, and rows that lie a power of two apart share few lines of a cache.
         evicted: the part of the time of reading from memory that it takes to read again what was
             driven out of the first cache by it.
+        ahead: bytes that a core fetches ahead by itself; of longer rows it has to be told.
         near_byte, far_byte: the part of the time of reading from a cache, and from memory, that
             computing does not hide.
         spare: registers that a tile leaves free: a C compiler that finds none spills.
@@ -93,6 +94,7 @@ class Machine:
     divided: float = 1.05
     apart: float = 1.25
     evicted: float = 0.35
+    ahead: int = 2048
     near_byte: float = 0.1
     far_byte: float = 0.4
     spare: int = 2

@@ -1,9 +1,9 @@
-"""What weeks 5 and 6 add to the ops: nothing that a file may hold, and three internal ops.
+"""What weeks 5 and 6 add to the ops: nothing that a file may hold, and four internal ops.
 
-STREAM marks a place that is written past the caches: `STORE(STREAM(p), v)`. SQRT is √x, rounded
-once and of −0 equal to 0, which machines compute faster than 2^(½·log₂ x). TILE is the first
-iteration of a tile, of which the last one overlaps the one before it:
-TILE(r) = min(r·by, size − by).
+STREAM marks a place that is written past the caches: `STORE(STREAM(p), v)`. FETCH marks one from
+which on, some elements ahead, is read soon: `LOAD(FETCH(p))`. SQRT is √x, rounded once and of −0
+equal to 0, which machines compute faster than 2^(½·log₂ x). TILE is the first iteration of a tile,
+of which the last one overlaps the one before it: TILE(r) = min(r·by, size − by).
 """
 
 from __future__ import annotations
@@ -17,11 +17,24 @@ from week02_render.ops import RANGE, expect_place
 from week04_fusion import ops as week04
 
 
-def _stream(src: tuple[UOp, ...], arg: None) -> Type:
+def _same_place(src: tuple[UOp, ...], arg: object) -> Type:
     return Type(src[0].dtype, src[0].shape, expect_place(src[0]))
 
 
-STREAM = Op("STREAM", 5, (1, 1), _stream, internal=True)
+STREAM = Op("STREAM", 5, (1, 1), _same_place, internal=True)
+
+
+@dataclass(frozen=True)
+class FetchArg:
+    """How far on it lies, and how much comes at once; both are numbers of elements."""
+
+    ahead: int = key(integer("a distance ≥ 1", 1))
+    line: int = key(integer("a size of a line ≥ 1", 1))
+
+
+FETCH = Op("FETCH", 5, (1, 1), _same_place, Record(FetchArg), internal=True)
+MARKS = frozenset({STREAM, FETCH})
+"""What says how a place is accessed, not which it is."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,7 @@ TILE = Op("TILE", 5, (1, 1), _tile, Record(TileArg), _tile_interval, internal=Tr
 SQRT = Op("SQRT", 5, (1, 1), unary(floating), internal=True)
 
 OPS = week04.OPS
-INTERNAL = week04.INTERNAL | {STREAM, SQRT, TILE}
+INTERNAL = week04.INTERNAL | MARKS | {SQRT, TILE}
 
 
 def kind_of(item: UOp) -> str:

@@ -15,6 +15,7 @@ from week01_uops.node import UOp, toposort
 from week01_uops.ops import PARAM
 from week02_render.ops import END, RANGE, open_ranges
 from week05_06_memory.dependence import combines
+from week05_06_memory.fetch import read_again
 from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
 from week05_06_memory.model import reuse, short_sums
@@ -22,6 +23,7 @@ from week05_06_memory.nests import ScheduleError, fresh_numbers
 from week05_06_memory.order import Order, Packing, best_order
 from week05_06_memory.roles import Access, Nest, nests_of
 from week05_06_memory.schedule import (
+    Fetch,
     Hoist,
     Join,
     Kind,
@@ -95,6 +97,8 @@ class Planner:
         self._join_loops()
         while (nest := next(self._waiting(), None)) is not None:
             self._schedule(nest)
+        for slot, loop, line in read_again(self.body, self.machine):
+            self._do(Fetch(slot, loop, line), "memory is idle while a row is read again")
         return self
 
     def _waiting(self) -> Iterator[Nest]:

@@ -20,7 +20,7 @@ from week01_uops.args import Json, Leaf, Record, brief, integer, integers, key, 
 from week01_uops.errors import ProgramError
 from week01_uops.node import UOp
 from week02_render.ops import KINDS
-from week05_06_memory import arrange, hoist, loosen, part, split, staging, stream, widen
+from week05_06_memory import arrange, fetch, hoist, loosen, part, split, staging, stream, widen
 from week05_06_memory.nests import ScheduleError
 
 RANGE_NUMBER = integer("the number of a range, ≥ 0", 0)
@@ -155,13 +155,26 @@ class Stream:
         return stream.stream(body)
 
 
-Step = Split | Kind | Reorder | Join | Stage | Widen | Loosen | Hoist | Part | Stream
+@dataclass(frozen=True)
+class Fetch:
+    """What a loop reads next comes from memory meanwhile: `fetch.fetch`."""
+
+    slot: int = key(integer("a slot ≥ 0", 0))
+    range: int = key(RANGE_NUMBER)
+    line: int = key(integer("a number of elements ≥ 1", 1))
+
+    def apply(self, body: UOp) -> UOp:
+        """The body after the step."""
+        return fetch.fetch(body, self.slot, self.range, self.line)
+
+
+Step = Split | Kind | Reorder | Join | Stage | Widen | Loosen | Hoist | Part | Stream | Fetch
 Schedule = tuple[Step, ...]
 
 STEPS: Mapping[str, type[Step]] = MappingProxyType(
     {
         step.__name__.lower(): step
-        for step in (Split, Kind, Reorder, Join, Stage, Widen, Loosen, Hoist, Part, Stream)
+        for step in (Split, Kind, Reorder, Join, Stage, Widen, Loosen, Hoist, Part, Stream, Fetch)
     }
 )
 

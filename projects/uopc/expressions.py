@@ -15,7 +15,7 @@ from week01_uops.interchange.writer import dump_argument
 from week01_uops.node import CONST, Op, UOp, toposort
 from week02_render import ops as week02
 from week03_loops.ops import REDUCE
-from week05_06_memory.ops import SQRT, STREAM, TILE, kind_of
+from week05_06_memory.ops import FETCH, SQRT, STREAM, TILE, kind_of
 
 ATOM, UNARY, PRODUCT, SUM, ORDER, LOGIC, CHOICE, WHOLE = 7, 6, 5, 4, 3, 2, 1, 0
 """How strongly a text holds together; WHOLE reaches as far to the right as it can."""
@@ -162,6 +162,10 @@ def _index(node: UOp, terms: Terms) -> Term:
     return Term(f"{place}[{', '.join(indices)}]")
 
 
+def _ahead(node: UOp, terms: Terms) -> Term:
+    return Term(f"{terms[node.src[0]].text} and {node.arg.ahead} ahead")
+
+
 def _tile(node: UOp, terms: Terms) -> Term:
     first = f"{at(PRODUCT, terms[node.src[0]])}*{node.arg.by}"
     return Term(f"min({first}, {node.arg.size - node.arg.by})")
@@ -188,6 +192,7 @@ TEXT: Mapping[Op, Row] = {
     week02.INDEX: _index,
     week02.LOAD: _load,
     STREAM: _same,
+    FETCH: _ahead,
     REDUCE: _reduce,
     SQRT: _function("sqrt"),
     TILE: _tile,

@@ -109,6 +109,7 @@ MAKERS: dict[str, Callable[[Body], Step]] = {
     "hoist": hoist,
     "part": lambda body: schedule.Part(body.any_range(), body.one_of((2, 3))),
     "stream": lambda body: schedule.Stream(),
+    "fetch": lambda body: schedule.Fetch(body.one_of(body.slots or [0]), body.any_range(), 16),
 }
 assert MAKERS.keys() == STEPS.keys()
 

@@ -18,6 +18,7 @@ from week05_06_memory.machine import detect
 from week05_06_memory.nests import ScheduleError
 from week05_06_memory.schedule import (
     STEPS,
+    Fetch,
     Hoist,
     Join,
     Kind,
@@ -50,6 +51,7 @@ EXAMPLES = {
     Hoist(2, (0, 1)): "hoist range 2 over [0, 1]",
     Part(2, 4): "part range 2 parts 4",
     Stream(): "stream",
+    Fetch(1, 0, 16): "fetch slot 1 range 0 line 16",
 }
 
 
