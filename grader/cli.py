@@ -17,7 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from grader import failures, gates, repro, sandbox
+from grader.doctor import doctor
 from grader.gates import GateResult
+from grader.new import new
 from grader.report import Screen, show
 from grader.results import RunResult
 from grader.session import Options, run_week, spec_tests
@@ -226,6 +228,9 @@ def repro_(name: str, timeout: float | None, to: Path | None, state: Path | None
         CONSOLE.print(f"{file}: {says}", markup=False, highlight=False, soft_wrap=True)
     sys.exit(1 if any(failure for _, failure in outcomes) else 0)
 
+
+main.add_command(new)
+main.add_command(doctor)
 
 if __name__ == "__main__":
     main()

@@ -18,7 +18,7 @@ from grader.judge import Judge
 from grader.sandbox import Limits
 from grader.shrink import Budget
 from grader.smaller import smaller
-from grader.subject import Subject, SubprocessCompiler, reference
+from grader.subject import Subject, judged, reference
 from grader.submission import Submission, SubmissionError, load
 from grader.verdict import SpecFailure
 from grader.weeks import WEEKS, Week, week_of
@@ -130,10 +130,7 @@ def _subject(config: pytest.Config, week: Week) -> Subject:
         done = ", ".join(map(str, submission.weeks))
         pytest.skip(f"{submission.name} is for week(s) {done}, not for {week.title}")
     seconds = config.getoption("--verb-timeout") or submission.seconds
-    limits = Limits().within(seconds)
-    return SubprocessCompiler(
-        submission.compiler, submission.folder, week.last, limits, submission.name
-    )
+    return judged(submission, week.last, Limits().within(seconds))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -13,7 +13,7 @@ from grader.codec import decode
 from grader.failures import Record
 from grader.judge import Judge
 from grader.sandbox import Limits
-from grader.subject import Subject, SubprocessCompiler, reference
+from grader.subject import Subject, judged, reference
 from grader.submission import load
 from grader.verdict import SpecFailure
 from grader.weeks import week_of
@@ -81,10 +81,7 @@ def subject(kept: Record, seconds: float | None = None) -> Subject:
         return reference(week, by, checked=kept.get("checked", False))
     submission = load(Path(kept["submission"]))
     submission.prepare()
-    limits = Limits().within(seconds or submission.seconds)
-    return SubprocessCompiler(
-        submission.compiler, submission.folder, week.last, limits, submission.name
-    )
+    return judged(submission, week.last, Limits().within(seconds or submission.seconds))
 
 
 def again(kept: Record, seconds: float | None = None) -> list[tuple[str, SpecFailure | None]]:

@@ -6,15 +6,18 @@ process, through the same reader and writer, so that both are judged on what the
 
 from __future__ import annotations
 
+import random
 import shlex
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, cast
 
 from grader import sandbox
 from grader.sandbox import Completed, Limits
+from grader.serve import Server
+from grader.submission import Submission
 from grader.verdict import Verdict
 from grader.weeks import Week, read
 from week01_uops.errors import ProgramError
@@ -36,6 +39,11 @@ class Answer:
     stdout: str
     stderr: str
     note: str = ""
+
+    @property
+    def told(self) -> tuple[Verdict, str]:
+        """What counts of an answer: the program, or why there is none."""
+        return self.verdict, self.stdout if self.verdict is Verdict.OK else self.stderr
 
 
 class Subject(Protocol):
@@ -110,6 +118,43 @@ class SubprocessCompiler:
         if answer.verdict is not Verdict.OK:
             raise AnswerError(answer)
         return answer.stdout
+
+
+class ServedCompiler(SubprocessCompiler):
+    """A submission whose server answers; its command answers a random sample of requests again.
+
+    Attributes:
+        server: the process that is asked.
+        sampled: the part of the answers that are held against those of a process of their own.
+    """
+
+    def __init__(self, submission: Submission, week: int, limits: Limits | None = None) -> None:
+        super().__init__(submission.compiler, submission.folder, week, limits, submission.name)
+        self.server = Server(submission.serve, submission.folder, self.limits)
+        self.sampled = 1 / 8
+        self._random = random.SystemRandom()
+
+    def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
+        """Ask the server; where a process of its own answers otherwise, that is an error."""
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        answer = _answer(self.server.ask(verb, data))
+        if answer.verdict not in ANSWERED or self._random.random() >= self.sampled:
+            return answer
+        fresh = super().ask(verb, data)
+        if fresh.verdict not in ANSWERED or fresh.told == answer.told:
+            return fresh
+        return replace(answer, verdict=Verdict.PROTOCOL, note=STATE_LEAKS)
+
+
+ANSWERED = frozenset({Verdict.OK, Verdict.REFUSED})
+STATE_LEAKS = "a process of its own answers this request otherwise than the server did"
+
+
+def judged(submission: Submission, week: int, limits: Limits) -> SubprocessCompiler:
+    """A submission as it is to be asked in a week: through its server, if it has one."""
+    if submission.serve:
+        return ServedCompiler(submission, week, limits)
+    return SubprocessCompiler(submission.compiler, submission.folder, week, limits, submission.name)
 
 
 class AnswerError(Exception):

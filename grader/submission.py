@@ -1,15 +1,16 @@
 """Submissions: a folder with a `submission.toml` that says how to build and how to ask.
 
-name = "Ada Lovelace"
-language = "C"
-weeks = [1, 2]
+name = "Ada Lovelace"             # how reports name it
+language = "c"                    # any word; `grader doctor` knows the tools of some
+weeks = [1, 2]                    # those to be judged
 build = ["make"]                  # optional: run once in the folder before judging
 compiler = ["./compiler"]         # a verb and its options are appended; runs in the folder
+serve = ["./compiler", "serve"]   # optional: one process for many requests, see `serve.py`
 requires = ["../c-week1"]         # optional: other folders that the commands read
 
-[timeouts]                        # optional, in seconds
-build = 120
-verb = 10
+[timeouts]                        # optional, in seconds, up to 3600
+build = 120                       # for the whole build; 120 if not said
+verb = 10                         # for one answer; 10 if not said
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from grader.sandbox import Limits
 from grader.verdict import Verdict, excerpt
 
 FILE = "submission.toml"
-KEYS = ("name", "language", "weeks", "build", "compiler", "requires", "timeouts")
+KEYS = ("name", "language", "weeks", "build", "compiler", "serve", "requires", "timeouts")
 TIMEOUTS = ("build", "verb")
 
 
@@ -42,6 +43,7 @@ class Submission:
         folder: where its commands run.
         build: a command that must succeed once before judging; empty if there is none.
         compiler: the command that answers verbs.
+        serve: the command that answers many requests in one process; empty if there is none.
         requires: other folders that its commands read, relative to this one.
         seconds: for one answer; `build_seconds` for the build.
     """
@@ -55,20 +57,33 @@ class Submission:
     requires: tuple[str, ...] = ()
     seconds: float = 10.0
     build_seconds: float = 120.0
+    serve: tuple[str, ...] = ()
 
     def prepare(self) -> None:
+        """Make it ready to be asked; SubmissionError says what keeps it from that."""
+        self.run_build()
+        self.expect_programs()
+
+    def run_build(self) -> None:
         """Run the build, if there is one; SubmissionError with its last words if it fails."""
-        if self.build:
-            limits = Limits(seconds=self.build_seconds)
-            run = sandbox.run(self.build, cwd=self.folder, limits=limits)
-            if run.verdict is not Verdict.OK or run.status:
-                why = run.note or f"exit status {run.status}"
-                words = excerpt((run.stderr or run.stdout).decode("utf-8", "replace"), 20)
-                raise SubmissionError(f"{self.name}: the build failed: {why}\n{words}".rstrip())
-        program = self.compiler[0]
-        path = str(self.folder / program) if "/" in program else program
-        if shutil.which(path) is None:
-            raise SubmissionError(f"{self.name}: expected a program {program}, found none")
+        if not self.build:
+            return
+        limits = Limits(seconds=self.build_seconds)
+        run = sandbox.run(self.build, cwd=self.folder, limits=limits)
+        if run.verdict is not Verdict.OK or run.status:
+            why = run.note or f"exit status {run.status}"
+            words = excerpt((run.stderr or run.stdout).decode("utf-8", "replace"), 20)
+            raise SubmissionError(f"{self.name}: the build failed: {why}\n{words}".rstrip())
+
+    def expect_programs(self) -> None:
+        """SubmissionError if what the commands start is not there."""
+        for program in dict.fromkeys((*self.compiler[:1], *self.serve[:1])):
+            if self.which(program) is None:
+                raise SubmissionError(f"{self.name}: expected a program {program}, found none")
+
+    def which(self, program: str) -> str | None:
+        """Where the first word of a command is found, as an executable."""
+        return shutil.which(str(self.folder / program) if "/" in program else program)
 
 
 def load(folder: Path) -> Submission:
@@ -80,6 +95,8 @@ def load(folder: Path) -> Submission:
         raise SubmissionError(f"expected a file {FILE} in {folder}")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SubmissionError(f"{path} cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SubmissionError(f"{path} is not TOML: {error}") from None
     return _Reader(path, table).submission()
@@ -112,6 +129,7 @@ class _Reader:
             self.words("requires", optional=True),
             times.get("verb", Submission.seconds),
             times.get("build", Submission.build_seconds),
+            self.words("serve", optional=True),
         )
 
     def only_known(self, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -127,7 +145,9 @@ class _Reader:
 
     def words(self, key: str, *, optional: bool = False) -> tuple[str, ...]:
         value = self.table.get(key, [] if optional else None)
-        good = isinstance(value, list) and all(isinstance(word, str) for word in value)
+        good = isinstance(value, list) and all(
+            isinstance(word, str) and "\0" not in word for word in value
+        )
         if not good or (not value and not optional):
             raise self.fault(f'expected {key} = ["…", …], got {self.shown(key)}')
         return tuple(value)

@@ -1,0 +1,3 @@
+module compiler
+
+go 1.19
