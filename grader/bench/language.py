@@ -159,14 +159,15 @@ class Torch:
         self._cache = "cache" if "cache" in names else "past_key_values"  # the older name
         self.past: Any = None
         self.reading()
-        self.scores = self._step(self.prompt[:, -1:])
+        self.scores = self.step(self.prompt[:, -1:])
 
     def _shared(self, array: Array) -> Any:  # noqa: ANN401 - a torch.Tensor
         if array.dtype == BY_NAME["bfloat16"].numpy:
             return self.torch.from_numpy(array.view(np.int16)).view(self.torch.bfloat16)
         return self.torch.from_numpy(array)
 
-    def _step(self, tokens: Any) -> Any:  # noqa: ANN401 - torch.Tensors
+    def step(self, tokens: Any) -> Any:  # noqa: ANN401 - torch.Tensors
+        """The scores behind tokens that follow what was read."""
         given = {self._cache: self.past, "use_cache": True, "logits_to_keep": 1}
         with self.torch.inference_mode():
             made = self.model(tokens, **given)
@@ -177,7 +178,7 @@ class Torch:
         """Seconds of reading the prompt."""
         start = time.perf_counter()
         self.past = None
-        self._step(self.prompt)
+        self.step(self.prompt)
         return time.perf_counter() - start
 
     def writing(self) -> float:
@@ -186,7 +187,7 @@ class Torch:
         token = self.prompt[:, -1:]
         start = time.perf_counter()
         for _ in range(self.count):
-            token = self._step(token).argmax().reshape(1, 1)
+            token = self.step(token).argmax().reshape(1, 1)
         return (time.perf_counter() - start) / self.count
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from grader.bench.greedy import main as greedy
 from grader.bench.language import alternate, main, sentences, summary
 
 SMALL = "--layers 1 --width 32 --inner 48 --heads 4 --groups 2 --vocabulary 64 --dtype float32"
@@ -46,3 +47,15 @@ def test_decoding(alone, tmp_path):
     assert found["bytes_a_step"] == 4 * (found["parameters"] - 64 * 32)
     assert found["fraction_of_bandwidth"] > 0
     assert ("ratio" in found["seconds_a_token"]) is not alone
+
+
+def test_greedy_text(tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is the other side")
+    pytest.importorskip("transformers", reason="transformers has the other side's model")
+    file = tmp_path / "found.json"
+    small = "--layers 1 --width 128 --inner 96 --vocabulary 64 --tokens 6 --prompt 5"
+    result = CliRunner().invoke(greedy, [*small.split(), "--json", str(file)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(file.read_text())
+    assert len(found["tokens"]) == 6
+    assert found["dtype"] == "bfloat16"

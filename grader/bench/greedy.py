@@ -1,0 +1,99 @@
+"""Greedy text of a Llama, token by token beside PyTorch's.
+
+    python -m grader.bench.greedy                  TinyLlama's shape: 1.1 G parameters in bfloat16
+    python -m grader.bench.greedy --layers 4       fewer layers
+
+Weights are random. Both sides compute in float32 from the same weights, the transformers library's
+model after it has widened them; at each token its scores are compared with ours, and the token
+that it would write.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from grader.bench.language import (
+    JSON,
+    TOLERANCES,
+    Ours,
+    Torch,
+    WrongError,
+    expect_alike,
+    random_weights,
+    tell,
+)
+from week01_uops.dtypes import BY_NAME
+from week09_10_autodiff.models.llama import Llama, LlamaConfig
+from week09_10_autodiff.models.loading import adopt
+
+
+def greedy(config: LlamaConfig, dtype: str, prompt: int, count: int) -> dict[str, Any]:
+    """Write so many tokens on both sides.
+
+    Raises:
+        WrongError: a token, or scores beyond float32's tolerance, differ.
+    """
+    model = Llama(config)
+    arrays = random_weights(model, BY_NAME[dtype])
+    adopt(model, arrays)
+    tokens = np.random.default_rng(1).integers(0, config.vocab_size, prompt).tolist()
+    ours = Ours(model, tokens, count)
+    wide = {name: array.astype(np.float32) for name, array in arrays.items()}
+    theirs = Torch(config, wide, tokens, count)
+    theirs.past = None
+    scores, others = ours.steps.read(tokens), theirs.step(theirs.prompt)
+    written: list[int] = []
+    for position in range(prompt, prompt + count):
+        expect_alike(scores, others.numpy(), TOLERANCES["float32"])
+        token, other = int(np.argmax(scores)), int(others.argmax())
+        if token != other:
+            raise WrongError(f"token {len(written)}: expected {other} as PyTorch, got {token}")
+        written.append(token)
+        scores = ours.steps.next(token, position)
+        others = theirs.step(theirs.torch.tensor([[token]]))
+    return {
+        "parameters": sum(array.size for array in arrays.values()),
+        "dtype": dtype,
+        "tokens": written,
+        "different_tokens": len(set(written)),
+    }
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--layers", type=click.IntRange(min=1), default=22, show_default=True)
+@click.option("--width", type=click.IntRange(min=1), default=2048, show_default=True)
+@click.option("--inner", type=click.IntRange(min=1), default=5632, show_default=True)
+@click.option("--vocabulary", type=click.IntRange(min=1), default=32000, show_default=True)
+@click.option("--dtype", type=click.Choice(list(TOLERANCES)), default="bfloat16", show_default=True)
+@click.option("--prompt", type=click.IntRange(min=1), default=32, show_default=True)
+@click.option("--tokens", type=click.IntRange(min=1), default=64, show_default=True)
+@JSON
+def main(
+    layers: int,
+    width: int,
+    inner: int,
+    vocabulary: int,
+    dtype: str,
+    prompt: int,
+    tokens: int,
+    json_file: Path | None,
+) -> None:
+    """Compare greedy texts of a model with random weights."""
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=width,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=32,
+        num_key_value_heads=4,
+        head_dim=width // 32,
+    )
+    tell(greedy(config, dtype, prompt, tokens), json_file)
+
+
+if __name__ == "__main__":
+    main()
