@@ -18,6 +18,8 @@ from rich.table import Table
 
 from grader import failures, gates, repro, sandbox
 from grader.doctor import doctor
+from grader.formats.commands import packages, points, schema
+from grader.formats.outputs import Outputs, file_options
 from grader.gates import GateResult
 from grader.new import new
 from grader.report import Screen, show
@@ -51,9 +53,7 @@ def refuse(why: object) -> NoReturn:
     type=click.Path(path_type=Path),
     help="Judge the submission in this folder [default: the reference].",
 )
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write results."
-)
+@file_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
 @click.option("--no-shrink", is_flag=True, help="Do not look for smaller failing programs.")
 @click.option("--timeout", type=click.FloatRange(min=0.01), help="Seconds for one answer.")
@@ -69,7 +69,6 @@ def main(
     numbers: tuple[int, ...],
     upto: int | None,
     submission: Path | None,
-    json_file: Path | None,
     seed: int,
     no_shrink: bool,
     timeout: float | None,
@@ -79,6 +78,7 @@ def main(
     no_gates: bool,
     gate_rounds: int | None,
     state: Path | None,
+    outputs: Outputs,
 ) -> None:
     """Judge a compiler by the course's spec tests.
 
@@ -89,28 +89,29 @@ def main(
     """
     if context.invoked_subcommand is not None:
         return
-    try:
-        student = None if submission is None else load(submission)
-        weeks = chosen_weeks(numbers, upto, student)
-    except (SubmissionError, KeyError) as fault:
-        refuse(fault)
-    if json_file is not None and not json_file.resolve().parent.is_dir():
-        refuse(f"no folder {json_file.resolve().parent} for the file of results")
-    if student is not None:
-        try:
-            student.prepare()
-        except SubmissionError as fault:
-            refuse(fault)
-    folder = None if student is None else student.folder
-    options = Options(folder, seed, state, not no_shrink, timeout, jobs, sanitize)
+    if (missing := outputs.missing_folder()) is not None:
+        refuse(f"no folder {missing} for the file of results")
     run = RunResult(
-        "the reference" if student is None else student.name,
-        None if student is None else str(student.folder),
+        "the reference" if submission is None else submission.name,
+        None if submission is None else str(submission),
         seed,
         sandbox.level(),
         datetime.now(UTC).isoformat(timespec="seconds"),
         allow_skips,
     )
+    weeks: list[Week] = []
+    try:
+        weeks = chosen_weeks(numbers, upto, None)
+        student = None if submission is None else load(submission)
+        weeks = chosen_weeks(numbers, upto, student)
+        if student is not None:
+            run.subject, run.submission = student.name, str(student.folder)
+            student.prepare()
+    except (SubmissionError, KeyError) as fault:
+        outputs.refused(run, weeks, fault)
+        refuse(fault)
+    folder = None if student is None else student.folder
+    options = Options(folder, seed, state, not no_shrink, timeout, jobs, sanitize)
 
     def gate_events(week: Week) -> Iterator[GateResult | str]:
         found = None if no_gates else gates.gates_of(week.package)
@@ -119,7 +120,7 @@ def main(
                 week, found, submission=options.submission, seed=seed, rounds=gate_rounds
             )
 
-    perform(run, weeks, options, json_file, gate_events)
+    perform(run, weeks, options, outputs, gate_events)
     show(CONSOLE, run)
     sys.exit(0 if run.passed else 1)
 
@@ -154,7 +155,7 @@ def perform(
     run: RunResult,
     weeks: Sequence[Week],
     options: Options,
-    json_file: Path | None,
+    outputs: Outputs,
     gate_events: Callable[[Week], Iterable[GateResult | str]],
 ) -> None:
     """Run the weeks one after the other; the results are written after every test and gate."""
@@ -163,10 +164,9 @@ def perform(
 
     def save() -> None:
         run.seconds = time.monotonic() - start
-        if json_file is not None:
-            run.write(json_file)
+        outputs.write(run)
 
-    with screen.showing(run):
+    with outputs.kept(run), screen.showing(run):
         for week in weeks:
             run.complete = False
             for result in run_week(week, options):
@@ -180,8 +180,8 @@ def perform(
                     run.weeks[-1].gates.append(event)
                 screen.gate(run, event)
                 save()
-    run.complete = True
-    save()
+        run.complete = True
+        save()
 
 
 @main.command("list")
@@ -231,6 +231,9 @@ def repro_(name: str, timeout: float | None, to: Path | None, state: Path | None
 
 main.add_command(new)
 main.add_command(doctor)
+main.add_command(schema)
+main.add_command(points)
+main.add_command(packages)
 
 if __name__ == "__main__":
     main()
