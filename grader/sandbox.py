@@ -24,7 +24,9 @@ from grader.processes import Family
 from grader.verdict import Verdict
 
 MIB = 1 << 20
-PASSED_ON = ("PATH", "OMP_NUM_THREADS")
+PASSED_ON = ("PATH", "OMP_NUM_THREADS", "RUSTUP_HOME")
+TOOLCHAINS = {"RUSTUP_HOME": "~/.rustup"}
+"""Where a command that only chooses a version of a toolchain looks for them."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ def prefix(limits: Limits) -> list[str]:
 def environment(home: str) -> dict[str, str]:
     """All that an untrusted process learns of ours."""
     ours = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    return {"PATH": os.defpath, "HOME": home, "LANG": "C.UTF-8", **ours}
+    places = {name: os.path.expanduser(place) for name, place in TOOLCHAINS.items()}
+    chosen = {name: place for name, place in places.items() if os.path.isdir(place)}
+    return {"PATH": os.defpath, "HOME": home, "LANG": "C.UTF-8", **chosen, **ours}
 
 
 def run(
