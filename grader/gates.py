@@ -4,7 +4,12 @@
 "threads", "reference", "thresholds": [{"ratio", "credit"}]}; what a gate leaves out is said once
 for all. A reference is the name of a contender, or "best", the faster of NumPy and PyTorch. The
 credit is that of the strictest threshold that the ratio of times, ours over the reference's, does
-not pass. What could not be measured earns nothing and counts as skipped.
+not pass: not the median, but the upper end of its interval. Where a threshold lies in the
+interval, or others kept the machine busy, it is measured once more.
+
+Outcomes: passed (the full credit), partial, failed (none), and two that earn nothing yet:
+"held for review" (faster than this machine can be) and "not measurable" (no reference, no compiler,
+too few cores, a busy machine, an interval too wide to tell credits apart).
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from grader.bench.row import Row
 from grader.bench.runner import run as run_job
 from grader.bench.timing import Plan, median
 from grader.bench.worker import Job
+from grader.floor import least_seconds
 from grader.weeks import Week
 from week05_06_memory.machine import detect
 
@@ -31,8 +37,11 @@ CERTAINTY = 95.0
 """Per cent of the medians of resampled rounds that lie in the interval."""
 
 RESAMPLES = 1000
-IMPOSSIBLE = 3.0
-"""Times the peak of the machine; algorithms that save operations stay below."""
+WIDE = 1.25
+"""How far an interval may reach, upper over lower end, if a threshold lies in it."""
+
+HELD = "held for review"
+UNMEASURED = "not measurable"
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,7 @@ class GateResult:
     """What came of a gate.
 
     Attributes:
-        outcome: passed (the full credit), partial, failed (none), or skipped.
+        outcome: passed, partial, failed, HELD or UNMEASURED.
         ratio: our time over the reference's; `low` and `high` bound it.
         message: why there is no ratio, or what is odd.
     """
@@ -118,10 +127,7 @@ def run(
     rounds: int | None = None,
     measure: Measure = run_job,
 ) -> Iterator[GateResult | str]:
-    """The case of each gate when it begins, and its result when that is known.
-
-    A ratio whose interval holds a threshold is measured a second time, and both times count.
-    """
+    """The case of each gate when it begins, and its result when that is known."""
     against = [*EAGER, *(g.reference for g in gates.gates if g.reference not in (*EAGER, "best"))]
     plan = Plan(rounds or gates.rounds, sets=3)
     job = Job(gates.suite, (), against, plan, seed, week.last, str(submission or "") or None)
@@ -129,9 +135,8 @@ def run(
     for threads in sorted({gate.threads for gate in gates.gates}):
         open_gates = {gate.case: gate for gate in gates.gates if gate.threads == threads}
         if threads > cores:
-            yield from (
-                _skipped(g, f"this machine has {cores} core(s)") for g in open_gates.values()
-            )
+            why = f"this machine has {cores} core(s)"
+            yield from (unmeasured(gate, why) for gate in open_gates.values())
             continue
         earlier: dict[str, list[float]] = {}
         for again in (False, True):
@@ -142,8 +147,8 @@ def run(
                     continue
                 gate = open_gates[event.case]
                 result = judge(gate, event, earlier.get(gate.case, ()))
-                if not again and _at_the_edge(gate, result):
-                    earlier[gate.case] = _ratios(gate, event)
+                if not again and _undecided(gate, result):
+                    earlier[gate.case] = [] if event.disturbed else _ratios(gate, event)
                     continue
                 del open_gates[gate.case]
                 yield result
@@ -151,29 +156,35 @@ def run(
 
 def judge(gate: Gate, row: Row, earlier: Sequence[float] = ()) -> GateResult:
     """What a row earns, with the ratios of earlier rounds."""
-    result = _skipped(gate, row.error)
+    result = unmeasured(gate, row.error)
     if row.error:
         return result if row.blameless else replace(result, outcome="failed")
     if why := _missing(gate, row):
-        return _skipped(gate, why)
+        return unmeasured(gate, why)
     ratios = [*earlier, *_ratios(gate, row)]
     ratio = median(ratios)
     assert ratio is not None
     low, high = interval(ratios)
     result = replace(result, ratio=ratio, low=low, high=high)
-    if (row.gflops or 0.0) * 1e9 > IMPOSSIBLE * detect().peak_flops * gate.threads:
-        why = "faster than this machine can be: held for review"
-        return replace(result, outcome="failed", message=why)
-    credit = gate.credit(ratio)
+    least = least_seconds(row.flops, row.bytes, gate.threads, detect())
+    if row.ours_s is not None and row.ours_s < least:
+        why = f"{row.ours_s:.2g} s a call, of which this machine needs {least:.2g} s at least"
+        return replace(result, outcome=HELD, message=why)
+    if row.disturbed:
+        return replace(result, message="busy: other processes ran in too many rounds")
+    credit, hoped = gate.credit(high), gate.credit(low)
+    if credit != hoped and high > WIDE * low:
+        why = f"the interval is too wide to tell a credit of {credit:g} from {hoped:g}"
+        return replace(result, message=why)
     full = credit == gate.thresholds[0].credit
     outcome = "passed" if full else "partial" if credit else "failed"
-    message = "busy: others ran meanwhile" if row.disturbed else ""
-    return replace(result, outcome=outcome, credit=credit, message=message)
+    return replace(result, outcome=outcome, credit=credit, message="")
 
 
-def _skipped(gate: Gate, why: str) -> GateResult:
+def unmeasured(gate: Gate, why: str) -> GateResult:
+    """No result of a gate, and why there is none."""
     wanted = gate.thresholds[0].ratio
-    return GateResult(gate.case, gate.threads, gate.reference, wanted, "skipped", message=why)
+    return GateResult(gate.case, gate.threads, gate.reference, wanted, UNMEASURED, message=why)
 
 
 def _missing(gate: Gate, row: Row) -> str:
@@ -191,10 +202,12 @@ def _ratios(gate: Gate, row: Row) -> list[float]:
     return row.ratios.get(name or "", [])
 
 
-def _at_the_edge(gate: Gate, result: GateResult) -> bool:
-    if result.low is None or result.high is None or result.message.startswith("faster"):
+def _undecided(gate: Gate, result: GateResult) -> bool:
+    """Whether more rounds can change what it earns."""
+    if result.low is None or result.high is None or result.outcome == HELD:
         return False
-    return gate.credit(result.low) != gate.credit(result.high)
+    unclear = gate.credit(result.low) != gate.credit(result.high)
+    return unclear or result.outcome == UNMEASURED
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float]:

@@ -8,10 +8,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grader.gates import GateResult, gates_of
+from grader.gates import CERTAINTY, HELD, UNMEASURED, WIDE, GateResult, gates_of
 
 MEANING = {"best": "the faster of NumPy and PyTorch"}
-STYLES = {"passed": "green", "partial": "yellow", "failed": "red", "skipped": "yellow"}
+STYLES = {
+    "passed": "green",
+    "partial": "yellow",
+    "failed": "red",
+    HELD: "magenta",
+    UNMEASURED: "yellow",
+}
 
 
 def line(result: GateResult) -> Text:
@@ -30,8 +36,12 @@ def shown(result: GateResult) -> str:
 
 
 def points(results: Sequence[GateResult]) -> str:
-    """The credit earned, and how much there is."""
-    return f"{sum(result.credit for result in results):.2f} of {len(results)}"
+    """The credit earned, and how much there is; what is open is named."""
+    found = f"{sum(result.credit for result in results):.2f} of {len(results)}"
+    for outcome in (HELD, UNMEASURED):
+        if count := sum(result.outcome == outcome for result in results):
+            found += f", {count} {outcome}"
+    return found
 
 
 def table(results: Sequence[GateResult]) -> Table:
@@ -71,4 +81,13 @@ def show(console: Console, package: str, results: Sequence[GateResult]) -> None:
             Text(f"credit by the ratio to {MEANING.get(reference, reference)}: {words}", "dim"),
             soft_wrap=True,
         )
-    console.print(f"{points(results)} points")
+    console.print(
+        Text(
+            f"the ratio that counts is the upper end of its {CERTAINTY:g} % interval; if the lower "
+            f"end earns more, it is measured again, and if it is then more than {WIDE - 1:.0%} "
+            f"wide, it is {UNMEASURED}",
+            "dim",
+        ),
+        soft_wrap=True,
+    )
+    console.print(f"points: {points(results)}")

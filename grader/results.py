@@ -10,7 +10,7 @@ Schema 1, an object with the keys
   with case, threads, reference, wanted, outcome, credit, ratio, low, high, message (see `gates`).
 
 Outcomes: passed, failed (a claim that does not hold), error (the test itself went wrong), skipped;
-of a gate also partial.
+of a gate also partial, "held for review" and "not measurable".
 """
 
 from __future__ import annotations
@@ -80,11 +80,12 @@ class WeekResult:
     def passed(self, *, allow_skips: bool) -> bool:
         """Whether there were tests, all of them ran, and all passed: missing data fails.
 
-        A gate must earn some credit.
+        A gate must earn some credit; one that could not be measured counts as skipped.
         """
         gates = [gate.outcome for gate in self.gates]
-        skips = 0 if allow_skips else self.count("skipped") + gates.count("skipped")
-        bad = self.count("failed", "error") + len(self.not_run) + gates.count("failed") + skips
+        skips = 0 if allow_skips else self.count("skipped") + gates.count("not measurable")
+        bad = self.count("failed", "error") + len(self.not_run) + skips
+        bad += gates.count("failed") + gates.count("held for review")
         return bool(self.results) and not bad and not self.problem
 
     def json(self) -> dict[str, Any]:

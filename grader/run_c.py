@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grader import sandbox
+from grader import forbidden, sandbox
 from grader.draws import Array, Inputs
 from grader.sandbox import MIB, Completed, Limits
 from grader.verdict import Verdict
@@ -53,10 +53,17 @@ class RunError(Exception):
         self.stderr = stderr
 
 
-def build(source: str, *, sanitize: bool = False) -> bytes:
-    """The library that one translation unit makes with the course's flags, or with sanitizers."""
+def build(source: str, *, sanitize: bool = False, more: Sequence[str] = ()) -> bytes:
+    """The library that one translation unit makes with the course's flags, or with sanitizers.
+
+    Raises:
+        RunError: it does not compile, or uses what it must not; `more` are more flags.
+    """
     flags = SANITIZED if sanitize else FLAGS
-    return _build(source, [*flags, "-shared", "-fPIC"], ["-lm"])
+    library = _build(source, [*flags, *more, "-shared", "-fPIC"], ["-lm"])
+    if why := forbidden.fault(library):
+        raise RunError(Verdict.FORBIDDEN, f"the compiled program {why}")
+    return library
 
 
 def build_runner(path: Path, *, sanitize: bool = False) -> bytes:

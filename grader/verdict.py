@@ -16,6 +16,7 @@ class Verdict(StrEnum):
     BOUND = "bound missed"
     ACCEPTED = "wrong program accepted"
     COMPILE_ERROR = "compile error of the emitted C"
+    FORBIDDEN = "forbidden"
     CRASH = "crash"
     TIMEOUT = "timeout"
     MEMORY = "memory limit"

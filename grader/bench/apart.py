@@ -3,10 +3,16 @@
 That process holds neither a clock nor a right result: it calls the program when it is told to.
 The moment it says that it is done it is stopped, and its outputs are read out of its memory, so
 that work left for later is not in them.
+
+No two calls see the same inputs: a bit changes before each, and many before a sample is timed.
+The changes follow from a seed that is drawn for each command, so the right result of the last
+call is computed here, for inputs that the program had never seen before. A program that knows
+neither which call is the last nor its inputs has to compute in all.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import selectors
@@ -21,7 +27,7 @@ import numpy as np
 
 from grader import sandbox
 from grader.bench.contenders import AbsentError, threads
-from grader.bench.workload import Array, Result, Workload, result_of
+from grader.bench.workload import Answer, Answers, Array, Result, Workload, result_of
 from grader.processes import Family
 from grader.run_c import RunError, build, build_runner
 from grader.sandbox import MIB, Limits
@@ -32,23 +38,46 @@ LIMITS = Limits(seconds=60.0, memory=6144 * MIB, file_size=MIB)
 """For a sample, and for what is kept in memory."""
 
 
+PATTERN = 0xA5
+MANTISSA = 23
+CHANGED = 1024
+"""Of so many words one is changed before a sample is timed."""
+
+LOAD = -1
+SIGNALLED = 128
+"""And the signal: the exit status of what stands before a program that died of one."""
+
+
 class Apart:
     """A contender in a process of its own.
 
     Attributes:
-        overhead: seconds that a sample of no calls takes.
+        overhead: seconds that a sample of no calls takes, before there is a program.
     """
 
-    def __init__(self, workload: Workload, inputs: Sequence[Array], source: str) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        inputs: Sequence[Array],
+        source: str,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.limits = limits
+        self.workload = workload
         self.inputs = inputs
         self.outs = workload.results()
+        self._changing = [x for x in inputs if x.dtype.kind == "f"]
+        self._words = sum(x.nbytes // 4 for x in self._changing)
+        self._changes: list[Array] = []
         library = build(source)
         self.folder = tempfile.TemporaryDirectory(prefix="grader-bench-")
         self._start(library)
         try:
-            words = self._answer(b"").split()
-            self._addresses = [int(word) for word in words]
+            said = [int(word) for word in self._answer(b"").split()]
+            self._addresses, self._rooms = said[::2], said[1::2]
+            self._find()
             self.overhead = min(self._timed_nothing() for _ in range(5))
+            self._command(LOAD)
         except BaseException:
             self.close()
             raise
@@ -63,7 +92,7 @@ class Apart:
         command = ["./harness", "./library.so", str(threads()), str(len(self.outs)), *sizes]
         with (place / "stderr").open("wb") as stderr:
             self.process = subprocess.Popen(
-                [*sandbox.prefix(LIMITS), *command],
+                [*sandbox.prefix(self.limits), *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -72,21 +101,40 @@ class Apart:
                 start_new_session=True,
             )
         self.family = Family(self.process.pid, self.folder.name)
-        self.pids: Sequence[int] = (self.process.pid,)
+
+    def _find(self) -> None:
+        """Which process it is: what closes it off may stand between."""
+        self._first = {member.pid for member in self.family.members()}
+        named = [pid for pid in self._first if _name(pid) == "harness"]
+        if len(named) != 1:
+            raise AbsentError(f"expected one process of the program, found {len(named)}")
+        self.pids: Sequence[int] = named
 
     def _timed_nothing(self) -> float:
         start = time.perf_counter()
         self.run(0)
         return time.perf_counter() - start
 
+    def ready(self) -> None:
+        """Change many words of the inputs."""
+        self._command(0, self._words // CHANGED + 1)
+
     def run(self, calls: int) -> None:
         """Have the program called; its process is stopped when it says that it is done."""
-        os.killpg(self.process.pid, signal.SIGCONT)
-        token = str(random.getrandbits(63)).encode()
-        got = self._answer(b"%d %s\n" % (calls, token))
-        os.killpg(self.process.pid, signal.SIGSTOP)
-        if got != token + b"\n":
+        self._command(calls)
+
+    def _command(self, calls: int, changes: int = 0) -> None:
+        self._signal(signal.SIGCONT)
+        seed, token = random.SystemRandom().getrandbits(63), random.getrandbits(63)
+        got = self._answer(b"%d %d %d %d\n" % (calls, changes, seed, token))
+        self._signal(signal.SIGSTOP)
+        if got != b"%d\n" % token:
             raise RunError(Verdict.PROTOCOL, f"the process said {got[:40]!r} instead of being done")
+        self._changes.append(random_numbers(seed, changes + max(calls, 0)))
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pids[0], number)
 
     def _answer(self, said: bytes) -> bytes:
         """One line of the process."""
@@ -100,8 +148,8 @@ class Apart:
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             while not got.endswith(b"\n"):
-                if not selector.select(LIMITS.seconds):
-                    raise RunError(Verdict.TIMEOUT, f"no end after {LIMITS.seconds:g} s")
+                if not selector.select(self.limits.seconds):
+                    raise RunError(Verdict.TIMEOUT, f"no end after {self.limits.seconds:g} s")
                 chunk = os.read(self.process.stdout.fileno(), 1 << 16)
                 if not chunk:
                     raise self._fault()
@@ -110,7 +158,9 @@ class Apart:
 
     def _fault(self) -> RunError:
         code = self.process.wait()
-        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        number = -code if code < 0 else code - SIGNALLED
+        known = number in {int(one) for one in signal.Signals}
+        how = signal.Signals(number).name if known else f"exit status {code}"
         said = (Path(self.folder.name) / "stderr").read_text(errors="replace").strip()
         words = [how, *said.splitlines()[-1:]]
         return RunError(
@@ -119,8 +169,9 @@ class Apart:
 
     def take(self) -> None:
         """Write the inputs into its memory, and NaN over its outputs."""
+        self._changes = []
         self._forget()
-        self._transfer([*self.inputs, *self.outs], writing=True)
+        self._transfer([*self.inputs, *self.outs], self._addresses, writing=True)
 
     def _forget(self) -> None:
         for out in self.outs:
@@ -129,17 +180,69 @@ class Apart:
     def result(self) -> Result:
         """What stood in its memory when it had said that it was done."""
         self._forget()
-        self._transfer(self.outs, writing=False)
-        memory = sum(process.memory for process in self.family.members())
-        if memory > LIMITS.memory:
-            raise RunError(Verdict.MEMORY, f"more than {LIMITS.memory // MIB} MiB")
+        self._transfer(self.outs, self._addresses[len(self.inputs) :], writing=False)
         return result_of(self.outs)
 
-    def _transfer(self, arrays: Sequence[Array], *, writing: bool) -> None:
-        """Copy arrays from or to the last addresses."""
+    def fault(self, answer: Answer | Answers) -> str:
+        """What is wrong with the result for the inputs as they are by now; empty if it is right.
+
+        Raises:
+            RunError: the process wrote where it must not, or is not alone any more.
+        """
+        self._expect_alone()
+        found = self.result()
+        self._change()
         try:
-            with open(f"/proc/{self.process.pid}/mem", "r+b" if writing else "rb", 0) as memory:
-                for array, address in zip(arrays, self._addresses[-len(arrays) :], strict=True):
+            self._expect_unwritten()
+            if self._changing:
+                answer = self.workload.answer(list(self.inputs))
+        finally:
+            self._change()
+        return answer.fault(found)
+
+    def _expect_alone(self) -> None:
+        members = self.family.members()
+        if others := {member.pid for member in members} - self._first:
+            raise RunError(Verdict.CRASH, f"the compiled program started {len(others)} process(es)")
+        if sum(process.memory for process in members) > self.limits.memory:
+            raise RunError(Verdict.MEMORY, f"more than {self.limits.memory // MIB} MiB")
+
+    def _change(self) -> None:
+        """Make the changes that were made there; once more, and they are undone."""
+        drawn = np.concatenate([np.zeros(0, np.uint64), *self._changes])
+        at = (drawn >> np.uint64(8)) % np.uint64(max(self._words, 1))
+        bits = np.uint32(1) << ((drawn & np.uint64(0xFF)) % np.uint64(MANTISSA)).astype(np.uint32)
+        first = 0
+        for array in self._changing:
+            flat = array.reshape(-1).view(np.uint32)
+            here = (at >= first) & (at < first + flat.size)
+            np.bitwise_xor.at(flat, at[here] - np.uint64(first), bits[here])
+            first += flat.size
+
+    def _expect_unwritten(self) -> None:
+        """The inputs are as they should be, and so is the room behind all arrays."""
+        arrays = [*self.inputs, *self.outs]
+        places = zip(arrays, self._addresses, self._rooms, strict=True)
+        for number, (array, at, room) in enumerate(places):
+            got = np.empty(room, np.uint8)
+            self._transfer([got], [at], writing=False)
+            due = np.full(room, PATTERN, np.uint8)
+            mine = number < len(self.inputs)
+            here = array.reshape(-1).view(np.uint8) if mine else got[: array.nbytes]
+            due[: array.nbytes] = here
+            for byte in np.flatnonzero(got != due)[:1]:
+                where = "write to" if byte < array.nbytes else "write outside"
+                name = f"input {number}" if mine else f"output {number - len(self.inputs)}"
+                why = f"{where} {name}, at byte {byte} of {array.nbytes}"
+                raise RunError(Verdict.CRASH, f"the compiled program: {why}")
+
+    def _transfer(
+        self, arrays: Sequence[Array], addresses: Sequence[int], *, writing: bool
+    ) -> None:
+        """Copy arrays from or to addresses."""
+        try:
+            with open(f"/proc/{self.pids[0]}/mem", "r+b" if writing else "rb", 0) as memory:
+                for array, address in zip(arrays, addresses, strict=True):
                     view = array.reshape(-1).view(np.uint8).data
                     memory.seek(address)
                     moved = 0
@@ -159,3 +262,18 @@ class Apart:
             if pipe is not None:
                 pipe.close()
         self.folder.cleanup()
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def random_numbers(seed: int, count: int) -> Array:
+    """The first numbers of SplitMix64 (Steele, Lea, Flood, 2014), as the harness draws them."""
+    z = np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return z ^ z >> np.uint64(31)

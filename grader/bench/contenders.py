@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from grader.bench.workload import Array, Result, Way, Workload, result_of
+from grader.bench.workload import Answer, Answers, Array, Result, Way, Workload, result_of
 from week01_uops.interface import Compiler
 from week01_uops.ops import parameters
 from week02_render.runtime import load
@@ -37,11 +37,17 @@ class Contender(Protocol):
     def take(self) -> None:
         """Read the inputs, and forget earlier results."""
 
+    def ready(self) -> None:
+        """Get ready for calls that are timed."""
+
     def run(self, calls: int) -> None:
         """Compute so many times."""
 
     def result(self) -> Result:
         """Of the last call."""
+
+    def fault(self, answer: Answer | Answers) -> str:
+        """What is wrong with that; `answer` is right for the inputs that `take` read."""
 
     def close(self) -> None:
         """End what was started for it."""
@@ -60,6 +66,15 @@ class _Here:
     def take(self) -> None:
         for out in self.outs:
             out.fill(np.nan)
+
+    def ready(self) -> None:
+        return
+
+    def result(self) -> Result:
+        raise NotImplementedError
+
+    def fault(self, answer: Answer | Answers) -> str:
+        return answer.fault(self.result())
 
     def close(self) -> None:
         return

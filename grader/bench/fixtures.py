@@ -56,7 +56,7 @@ class Contest:
         try:
             contender.take()
             benchmark(contender.run, 1)
-            fault = answer.fault(contender.result())
+            fault = contender.fault(answer)
         finally:
             contender.close()
         assert not fault, fault

@@ -2,7 +2,8 @@
 
 In a round everybody gets the same fresh inputs, one after the other, in an order that turns round
 every time, with a pause before each, in which the threads of the last one fall asleep. What one
-needs is the mean over as many calls as fill a few milliseconds, after one call that is not counted.
+needs is the mean over as many calls as fill a few milliseconds, and some more, after one call that
+is not counted.
 The result of every timed sample is checked. A round counts as disturbed if our threads had
 to wait for a processor, or if other processes used one; it is replaced, so far as there is time.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +27,12 @@ PAUSE = 0.06
 
 SAMPLE = 0.005
 """Seconds that a sample takes at least."""
+
+SPREAD = 4
+"""A sample has up to one in so many calls more than fill it, so that the last is not known."""
+
+GROWTH = 10
+"""So many times more calls are tried at once when a sample was too short."""
 
 WARM = 0.5
 """Seconds of a call from which on there is no call to warm up."""
@@ -151,7 +159,7 @@ class Measurement:
             array[...] = drawn
 
     def _check(self, name: str, number: int) -> None:
-        if why := self.draws[number][1].fault(self.contenders[name].result()):
+        if why := self.contenders[name].fault(self.draws[number][1]):
             raise WrongError(why)
 
     def rounds(self, plan: Plan) -> list[Round]:
@@ -180,14 +188,15 @@ class Measurement:
         return result
 
     def _sample(self, name: str, draw: int, result: Round) -> None:
-        one, calls = self.contenders[name], self._calls[name]
+        one = self.contenders[name]
         try:
             one.take()
             time.sleep(PAUSE)
             if self._warm[name]:
                 one.run(1)
+            one.ready()
             before = Usage.now(one.pids)
-            seconds = _timed(one, calls)
+            calls, seconds = self._filled(name)
             waited = Usage.now(one.pids).waited - before.waited
             self._check(name, draw)
         except Exception as error:  # as in `calibrate`
@@ -195,6 +204,20 @@ class Measurement:
             return
         result.seconds[name] = seconds / calls
         result.disturbed |= waited > WAITED * seconds
+
+    def _filled(self, name: str) -> tuple[int, float]:
+        """Calls that fill a sample, a random number of them, and their seconds.
+
+        Whoever was slower in `calibrate` than it is makes up for it here.
+        """
+        calls = self._calls[name]
+        while True:
+            calls += random.randrange(calls // SPREAD + 1)
+            seconds = _timed(self.contenders[name], calls)
+            if seconds >= SAMPLE / 2:
+                return calls, seconds
+            wanted = math.ceil(calls * SAMPLE / seconds)
+            self._calls[name] = calls = min(wanted, GROWTH * calls)
 
     def close(self) -> None:
         """End all contenders."""

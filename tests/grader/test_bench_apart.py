@@ -1,10 +1,12 @@
-"""Programs that are not trusted, timed in a process of their own: right ones, and cheats."""
+"""Programs that are not trusted, timed in a process of their own.
+
+What cheats get there is in `test_adversary_cheats.py`.
+"""
 
 import numpy as np
 import pytest
 
-from grader.bench import apart
-from grader.bench.apart import Apart
+from grader.bench.apart import LIMITS, Apart, random_numbers
 from grader.bench.contractions import gemm
 from grader.bench.rows import reduction
 from grader.bench.timing import Measurement, Plan
@@ -29,47 +31,18 @@ static void product(const float *a, const float *b, float *c) {
 }
 """
 RIGHT = "void program(void *const *in, void *const *out) { product(in[0], in[1], out[0]); }"
-CHEATS = {
-    "nothing": ("void program(void *const *in, void *const *out) {}", "got nan"),
-    "crash": (
-        "void program(void *const *in, void *const *out) { *(volatile int *)0 = 1; }",
-        "SIGSEGV",
-    ),
-    "exit": ("void program(void *const *in, void *const *out) { exit(0); }", "exit status 0"),
-    "first call only": (
-        "static int calls; static float kept[N * N];"
-        "void program(void *const *in, void *const *out) {"
-        "if (!calls++) product(in[0], in[1], kept); memcpy(out[0], kept, sizeof kept); }",
-        "expected",
-    ),
-    "work left for later": (
-        "static void *const *i_, *const *o_;"
-        "static void *later(void *x) { usleep(200000); product(i_[0], i_[1], o_[0]); return x; }"
-        "void program(void *const *in, void *const *out) { i_ = in; o_ = out; pthread_t t;"
-        "pthread_create(&t, 0, later, 0); pthread_detach(t); }",
-        "got nan",
-    ),
-    "forged answer": (
-        'void program(void *const *in, void *const *out) { if (write(1, "1\\n", 2)) {}'
-        "product(in[0], in[1], out[0]); }",
-        "instead of being done",
-    ),
-    "endless": (
-        "void program(void *const *in, void *const *out) { for (;;) usleep(1000); }",
-        "end",
-    ),
-}
 
 
 @pytest.fixture
-def measured(monkeypatch):
+def measured():
     """Measure one source: the rounds and the faults."""
-    monkeypatch.setattr(apart, "LIMITS", apart.LIMITS.within(2.0))
 
     def run(source, workload=WORKLOAD):
         inputs = [aligned_empty(shape, float32) for shape in workload.shapes]
         draws = [(d, workload.answer(d)) for d in (workload.draw(seed) for seed in (0, 1, 2))]
-        found = Measurement({"ours": Apart(workload, inputs, source)}, inputs, draws)
+        found = Measurement(
+            {"ours": Apart(workload, inputs, source, LIMITS.within(2.0))}, inputs, draws
+        )
         try:
             found.calibrate()
             rounds = found.rounds(Plan(rounds=3, budget=20))
@@ -83,7 +56,7 @@ def measured(monkeypatch):
 def test_a_right_program_is_timed(measured):
     rounds, faults = measured(PRODUCT + RIGHT)
     assert not faults
-    assert all(1e-6 < r.seconds["ours"] < 0.1 for r in rounds)
+    assert all(r.seconds["ours"] > 1e-6 for r in rounds)
 
 
 def test_a_workspace_is_there(measured):
@@ -101,13 +74,6 @@ def test_one_number_is_a_result(measured):
         "for (int i = 0; i < 35; i++) s += x[i]; *(float *)out[0] = s; }"
     )
     assert not measured(source, reduction("sum", "sum", (5, 7), None))[1]
-
-
-@pytest.mark.parametrize("name", CHEATS)
-def test_cheats_are_seen(measured, name):
-    source, says = CHEATS[name]
-    _, faults = measured(PRODUCT + source)
-    assert says in str(faults["ours"])
 
 
 def test_no_two_calls_see_the_same_inputs():
@@ -131,6 +97,38 @@ def test_no_two_calls_see_the_same_inputs():
         assert np.isfinite(one.result()).all()
     finally:
         one.close()
+
+
+def test_the_right_result_is_that_for_the_inputs_as_they_are_by_now():
+    inputs = [aligned_empty(shape, float32) for shape in WORKLOAD.shapes]
+    drawn = WORKLOAD.draw(0)
+    for array, values in zip(inputs, drawn, strict=True):
+        array[...] = values
+    one = Apart(WORKLOAD, inputs, PRODUCT + RIGHT)
+    stale = WORKLOAD.answer(drawn)
+    try:
+        one.take()
+        for _ in range(2):
+            one.ready()
+            one.run(7)
+            assert not one.fault(stale)
+            assert "expected" in stale.fault(one.result()), "the inputs had changed"
+        assert all(np.array_equal(x, d) for x, d in zip(inputs, drawn, strict=True)), (
+            "those of the other contenders have not"
+        )
+        one.take()
+        one._command(1)
+        one._changes.clear()
+        with pytest.raises(RunError, match="write to input"):
+            one.fault(stale)
+    finally:
+        one.close()
+
+
+def test_the_harness_draws_the_numbers_that_are_expected():
+    """SplitMix64 of state 0, as published with it."""
+    found = [int(number) for number in random_numbers(0, 3)]
+    assert found == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ class Fake:
         self.out[...] = np.nan
         self.log.append((self.name, self.inputs[0].copy()))
 
+    def ready(self):
+        self.log.append((f"{self.name} ready", None))
+
     def run(self, calls):
         for _ in range(calls):
             self.calls += 1
@@ -41,8 +44,8 @@ class Fake:
             if found is not None:
                 self.out[...] = found
 
-    def result(self):
-        return self.out
+    def fault(self, answer):
+        return answer.fault(self.out)
 
     def close(self):
         self.closed = True
@@ -85,6 +88,8 @@ def test_contenders_take_turns_on_the_same_fresh_inputs(monkeypatch):
     del log[:]
     rounds = found.rounds(Plan(rounds=4, budget=60))
     assert len(rounds) == 4
+    assert [name for name, _ in log[1::2]] == [f"{name} ready" for name, _ in log[::2]]
+    del log[1::2]
     orders = [[name for name, _ in log[3 * k : 3 * k + 3]] for k in range(4)]
     assert {tuple(sorted(order)) for order in orders} == {("numpy", "ours", "torch")}
     assert orders[1] == orders[0][::-1]
@@ -185,6 +190,31 @@ def test_short_calls_are_repeated_and_long_ones_are_not(monkeypatch):
     assert after[0] - before[0] > 10
     assert after[1] - before[1] == 1
     assert one.seconds == pytest.approx({"numpy": 0.01, "ours": 1e-5})
+
+
+def test_whoever_is_slow_only_while_calls_are_counted_gets_as_many_of_them(monkeypatch):
+    undisturbing(monkeypatch)
+    found = measurement([], ours=np.matmul)
+    ours = found.contenders["ours"]
+    ours.seconds = 1.0
+    found.calibrate()
+    ours.seconds, before = 1e-5, ours.calls
+    (one,) = found.rounds(Plan(rounds=1, budget=60))
+    assert ours.calls - before > 50
+    assert one.seconds == pytest.approx({"ours": 1e-5})
+
+
+def test_nobody_knows_how_many_calls_a_sample_has(monkeypatch):
+    undisturbing(monkeypatch)
+    counts = []
+    found = measurement([], ours=np.matmul)
+    found.calibrate()
+    run = found.contenders["ours"].run
+    monkeypatch.setattr(
+        found.contenders["ours"], "run", lambda calls: (counts.append(calls), run(calls))
+    )
+    found.rounds(Plan(rounds=8, budget=60))
+    assert len(set(counts) - {1}) > 1
 
 
 def test_the_counters_of_this_machine_grow():

@@ -9,10 +9,23 @@ from grader import cli, gates, session
 from grader.bench.row import Row
 from grader.bench.suites import SUITES
 from grader.bench.timing import Round
-from grader.gates import FILE, Gate, GateResult, Gates, Threshold, gates_of, interval, judge
+from grader.floor import least_seconds
+from grader.gates import (
+    FILE,
+    HELD,
+    UNMEASURED,
+    Gate,
+    GateResult,
+    Gates,
+    Threshold,
+    gates_of,
+    interval,
+    judge,
+)
 from grader.results import Result, WeekResult
 from grader.weeks import WEEKS, week_of
 from tests.grader.compilers import ECHO, submission
+from week05_06_memory.machine import Machine
 
 STEPS = (Threshold(1.0, 1.0), Threshold(2.0, 0.5))
 GATE = Gate("gemm", 1, "best", STEPS)
@@ -58,33 +71,76 @@ def test_wrong_results_fail_however_fast():
         ({"numpy": "ValueError: broken", "torch": "no"}, "ValueError: broken"),
     ],
 )
-def test_without_its_reference_a_gate_is_skipped(skipped, says):
+def test_without_its_reference_a_gate_is_not_measurable(skipped, says):
     row = made(0.5)
     row.skipped = skipped
     result = judge(GATE, row)
-    assert (result.outcome, result.credit) == ("skipped", 0.0)
+    assert (result.outcome, result.credit) == (UNMEASURED, 0.0)
     assert says in result.message
 
 
-def test_what_a_library_does_not_offer_is_no_reason_to_skip():
+def test_what_a_library_does_not_offer_does_not_matter():
     row = made(None, 0.5)
     row.skipped["numpy"] = "NumPy has no function for it"
     assert judge(GATE, row).outcome == "passed"
 
 
-def test_what_cannot_be_measured_is_skipped():
+def test_what_cannot_be_measured_earns_nothing():
     row = Row("gemm", 1)
     row.fail("expected a C compiler, but neither gcc nor clang is on PATH", blameless=True)
     result = judge(GATE, row)
-    assert (result.outcome, result.credit) == ("skipped", 0.0)
+    assert (result.outcome, result.credit) == (UNMEASURED, 0.0)
 
 
-def test_faster_than_the_machine_is_held_for_review():
+@pytest.mark.parametrize("more", ["flops", "bytes"])
+def test_faster_than_the_machine_is_held_for_review(more):
     row = made(0.001, 0.001)
-    row.flops = 1e18
+    setattr(row, more, 10**18)
     result = judge(GATE, row)
-    assert result.outcome == "failed"
-    assert "held for review" in result.message
+    assert (result.outcome, result.credit) == (HELD, 0.0)
+    assert "1 s a call, of which this machine needs" in result.message
+
+
+def test_on_a_busy_machine_nothing_is_earned():
+    row = made(0.5, 0.5)
+    row.disturbed = True
+    result = judge(GATE, row)
+    assert (result.outcome, result.credit) == (UNMEASURED, 0.0)
+    assert "busy" in result.message
+
+
+@pytest.mark.parametrize(
+    ("ratios", "outcome", "credit"),
+    [
+        ((0.94, 0.96, 0.98), "passed", 1.0),
+        ((0.96, 0.98, 1.02), "partial", 0.5),
+        ((0.5, 0.9, 1.9), UNMEASURED, 0.0),
+        ((1.2, 1.5, 1.9), "partial", 0.5),
+        ((1.9, 1.95, 2.05), "failed", 0.0),
+    ],
+)
+def test_what_counts_is_the_upper_end_of_the_interval(ratios, outcome, credit):
+    result = judge(GATE, noisy(*ratios)("gemm"))
+    assert (result.low, result.high) == pytest.approx((min(ratios), max(ratios)))
+    assert (result.outcome, result.credit) == (outcome, credit)
+
+
+@pytest.mark.parametrize(
+    ("flops", "moved", "threads", "seconds"),
+    [
+        (6e9, 0, 1, 2.0),
+        (6e9, 0, 2, 1.0),
+        (0, 10**9, 1, 0.0),
+        (0, 3 * 10**9, 1, 1.0),
+        (0, 6 * 10**9, 2, 1.0),
+    ],
+)
+def test_no_machine_is_faster_than_its_rates(flops, moved, threads, seconds):
+    """Of the bytes those count that no cache holds."""
+    rates = {"peak_flops": 1e9, "bandwidth": 1e9, "copy_bandwidth": 1e9}
+    caches = {"l1": 1 << 15, "l2": 1 << 20, "l3": 10**9 - (1 << 15) - (1 << 20)}
+    machine = Machine.from_json(json.dumps(rates | caches))
+    assert least_seconds(flops, moved, threads, machine) == pytest.approx(seconds)
 
 
 def test_the_interval_holds_the_median_and_narrows():
@@ -128,13 +184,27 @@ def noisy(*ratios):
 def test_near_the_edge_it_is_measured_again_and_both_count():
     found = Gates("week5", 3, (GATE, Gate("clear", 1, "best", STEPS)))
     edge = {"gemm": noisy(0.9, 1.05, 1.1), "clear": noisy(0.5, 0.5, 0.5)}
-    again = noisy(0.9, 0.9, 0.9)
+    again = noisy(*[0.9] * 9)
     measure, jobs = measuring([lambda case: edge[case](case), again])
     clear, gemm = results(found, measure)
     assert [cases for cases, _, _ in jobs] == [("gemm", "clear"), ("gemm",)]
     assert jobs[0][2] != jobs[1][2], "the second time has other inputs"
     assert (clear.case, clear.outcome) == ("clear", "passed")
     assert (gemm.ratio, gemm.outcome) == (pytest.approx(0.9), "passed")
+
+
+def test_what_was_measured_on_a_busy_machine_is_measured_again_and_does_not_count():
+    def busy(case):
+        row = noisy(0.1, 0.1, 0.1)(case)
+        row.disturbed = True
+        return row
+
+    measure, jobs = measuring([busy, noisy(1.5, 1.5, 1.5)])
+    (result,) = results(Gates("week5", 3, (GATE,)), measure)
+    assert (result.ratio, result.outcome, len(jobs)) == (1.5, "partial", 2)
+    measure, jobs = measuring([busy, busy])
+    (result,) = results(Gates("week5", 3, (GATE,)), measure)
+    assert (result.outcome, len(jobs)) == (UNMEASURED, 2)
 
 
 def test_threads_are_measured_apart():
@@ -144,11 +214,12 @@ def test_threads_are_measured_apart():
     assert [(cases, threads) for cases, threads, _ in jobs] == [(("gemm",), 1), (("gemm",), 2)]
 
 
-def test_more_threads_than_cores_are_skipped(monkeypatch):
+def test_more_threads_than_cores_are_not_measurable(monkeypatch):
     monkeypatch.setattr(gates.os, "sched_getaffinity", lambda pid: {0})
     measure, jobs = measuring([])
     (result,) = results(Gates("week5", 3, (Gate("gemm", 2, "best", STEPS),)), measure)
-    assert (result.outcome, result.message, jobs) == ("skipped", "this machine has 1 core(s)", [])
+    assert (result.outcome, result.message) == (UNMEASURED, "this machine has 1 core(s)")
+    assert jobs == []
 
 
 def test_the_data_file_names_cases_that_exist():
@@ -179,8 +250,9 @@ def test_a_gate_may_have_thresholds_of_its_own(tmp_path):
         ("passed", False, True),
         ("partial", False, True),
         ("failed", True, False),
-        ("skipped", False, False),
-        ("skipped", True, True),
+        (HELD, True, False),
+        (UNMEASURED, False, False),
+        (UNMEASURED, True, True),
     ],
 )
 def test_a_week_passes_if_every_gate_earns_something(outcome, allow_skips, passes):
@@ -227,13 +299,23 @@ def test_gates_are_reported(grade):
     assert [gate["credit"] for gate in week["gates"]] == [1.0, 0.0]
     assert week["gates"][0]["ratio"] == 0.8
     for part in (
-        "1.00 of 2 points",
+        "points: 1.00 of 2\n",
+        "the upper end of its 95 % interval",
         "0.80 [0.70, 0.90]",
         "to the faster of NumPy and PyTorch: 1 up to 1, 0.5",
     ):
         assert part in result.output
     assert "slow (1): others ran" in result.output
     assert grade(PASSED)[0].exit_code == 0
+
+
+def test_what_is_open_is_named_beside_the_points(grade):
+    open_gate = GateResult("slow", 1, "best", 1.0, UNMEASURED, message="torch is not installed")
+    result, data = grade(PASSED, open_gate)
+    assert result.exit_code == 1
+    assert "points: 1.00 of 2, 1 not measurable" in result.output
+    assert data["weeks"][0]["gates"][1]["outcome"] == "not measurable"
+    assert grade(PASSED, open_gate, options=["--allow-skips"])[0].exit_code == 0
 
 
 def test_gates_may_be_left_out(grade):
