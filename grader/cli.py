@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from grader import failures, gates, repro, sandbox
+from grader.classes.command import class_
 from grader.doctor import doctor
 from grader.formats.commands import packages, points, schema
 from grader.formats.outputs import Outputs, file_options
@@ -229,6 +230,7 @@ def repro_(name: str, timeout: float | None, to: Path | None, state: Path | None
     sys.exit(1 if any(failure for _, failure in outcomes) else 0)
 
 
+main.add_command(class_)
 main.add_command(new)
 main.add_command(doctor)
 main.add_command(schema)

@@ -4,7 +4,7 @@ A line of JSON comes in (`task.Task`), lines of JSON go out as soon as something
 
 {"event": "waiting"}, {"event": "going"}              for the machine: this time does not count
 {"event": "built", "seconds": s}
-{"event": "collected", "tests": n}
+{"event": "collected", "tests": [test, …]}
 {"event": "result", …}, {"event": "gate", …}          as in `grader.results`
 {"event": "printed", "program": name, "answer": hash or null}
 {"event": "end", "outcome": an Outcome, "message": a sentence or ""}
@@ -28,14 +28,13 @@ from pathlib import Path
 
 from grader.classes.alone import alone, together
 from grader.classes.task import Event, Manner, Outcome, Task
-from grader.plugin import conformance_files
 from grader.processes import Family, Process
 from grader.sandbox import Limits
 from grader.session import Options, run_week
 from grader.subject import SubprocessCompiler
 from grader.submission import FILE, Submission, SubmissionError, load
 from grader.verdict import Verdict
-from grader.weeks import Week, read, week_of
+from grader.weeks import ROOT, Week, read, week_of
 from week01_uops.interchange import ReadErrors, write
 
 LARGEST = 64 * 1024
@@ -44,6 +43,7 @@ LARGEST = 64 * 1024
 PROBES = 16
 """Programs whose simplified form is kept, to compare submissions by what they print."""
 
+CONFORMANCE = ROOT / "grader" / "conformance"
 Tell = Callable[[Event], None]
 
 
@@ -123,7 +123,7 @@ def _tests(week: Week, student: Submission, manner: Manner, tell: Tell) -> str:
     told, problem, collected = 0, "", False
     for result in run_week(week, options):
         if result.collected and not collected:
-            tell({"event": "collected", "tests": len(result.collected)})
+            tell({"event": "collected", "tests": result.collected})
             collected = True
         for one in result.results[told:]:
             tell({"event": "result", **one.json()})
@@ -148,7 +148,8 @@ def _gates(week: Week, student: Submission, manner: Manner, tell: Tell) -> None:
 
 def _probes(week: Week, student: Submission, manner: Manner, tell: Tell) -> None:
     """What the compiler prints for some programs, in canonical form, as hashes."""
-    files = [path for path in conformance_files(week) if "wrong" not in path.parts]
+    folders = [f"week{number:02}/right" for number in range(week.first, week.last + 1)]
+    files = sorted(p for f in folders for p in (CONFORMANCE / f).rglob("*.uop"))
     limits = Limits().within(min(manner.timeout or student.seconds, 2.0))
     compiler = SubprocessCompiler(student.compiler, student.folder, week.last, limits, student.name)
     for path in files[:: max(1, len(files) // PROBES)][:PROBES]:

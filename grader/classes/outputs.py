@@ -13,9 +13,13 @@ from grader.classes.similarity import Pair
 from grader.classes.store import Grade
 from grader.classes.task import Outcome
 from grader.failures import write_whole
+from grader.formats import scale
+from grader.formats.grades import cell
 
-COLUMNS = ("name", "outcome", "score", "passed", "failed", "skipped", "not_run", "tests")
-GATES = ("gate_credit", "gates", "message")
+COLUMNS = (
+    *("name", "outcome", "points", "max", "open", "tests", "passed", "failed", "skipped"),
+    *("not_run", "gates", "gate_credit", "message"),
+)
 BARS = 20
 
 
@@ -23,36 +27,26 @@ class NoPlotError(Exception):
     """Nothing can be drawn here; says why."""
 
 
-def percent(score: float) -> str:
-    """With two digits, cut and never rounded up: 99.999 % is not 100."""
-    return f"{int(score * 10_000 + 1e-9) / 100:.2f}"
-
-
 def _table(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
-    writer.writerows([_inert(value) for value in row] for row in rows)
+    writer.writerows([cell(v) if isinstance(v, str) else v for v in row] for row in rows)
     write_whole(path, text.getvalue())
-
-
-def _inert(value: object) -> object:
-    """A text that a spreadsheet would take for a formula is marked as a text."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
 
 
 def write_grades(path: Path, grades: Sequence[Grade]) -> None:
     """A row a submission; nothing in it depends on when or where it was graded."""
-    _table(path, (*COLUMNS, *GATES), map(_row, grades))
+    _table(path, COLUMNS, map(_row, grades))
 
 
 def _row(grade: Grade) -> tuple[object, ...]:
     ran = grade.passed + grade.failed + grade.skipped
-    not_run = max(0, grade.collected - ran)
-    counts = grade.passed, grade.failed, grade.skipped, not_run, grade.collected
+    counts = grade.tests, grade.passed, grade.failed, grade.skipped, grade.tests - ran
+    earned = tuple(map(scale.exact, (grade.earned, grade.most, grade.open)))
     first = (grade.message.splitlines() or [""])[0]
-    credit = f"{grade.credit:.3f}", grade.gates
-    return grade.name, str(grade.outcome), percent(grade.score), *counts, *credit, first
+    credit = grade.gates, scale.exact(grade.credit)
+    return grade.name, str(grade.outcome), *earned, *counts, *credit, first
 
 
 def write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
@@ -85,7 +79,7 @@ def draw(folder: Path, grades: Sequence[Grade], title: str) -> list[Path]:
     ]
     labels = [f"graded ({len(groups[0])})", f"not graded to the end ({len(groups[1])})"]
     panel.hist(groups, bins=edges, stacked=True, color=("#4477aa", "#ee6677"), label=labels)
-    panel.set(title=title, xlabel="score in %", ylabel="submissions", xlim=(0, 100))
+    panel.set(title=title, xlabel="points in %", ylabel="submissions", xlim=(0, 100))
     panel.yaxis.get_major_locator().set_params(integer=True)
     panel.grid(axis="y", linewidth=0.3)
     panel.legend()
@@ -109,13 +103,13 @@ th { position: sticky; top: 0; background: var(--paper) }
 meter { width: 100%; accent-color: var(--bar) }
 td.name { overflow-wrap: anywhere }
 """
-HEADINGS = ("", "name", "score in %", "", "tests passed", "gates", "outcome")
+HEADINGS = ("", "name", "points", "", "tests passed", "gates", "outcome")
 
 
 def write_leaderboard(path: Path, grades: Sequence[Grade], title: str) -> None:
     """One page that needs nothing else, the best first; equal scores have the same place."""
     ordered = sorted(grades, key=lambda grade: (-grade.score, grade.name.casefold()))
-    scores = [percent(grade.score) for grade in ordered]
+    scores = [scale.shown(grade.earned) for grade in ordered]
     rows = "".join(
         _line(scores.index(score) + 1, grade, score)
         for grade, score in zip(ordered, scores, strict=True)
@@ -133,11 +127,11 @@ def write_leaderboard(path: Path, grades: Sequence[Grade], title: str) -> None:
 
 def _line(place: int, grade: Grade, score: str) -> str:
     gates = f"{grade.credit:.2f} of {grade.gates}" if grade.gates else "–"
-    tests = f"{grade.passed} of {grade.collected}" if grade.collected else "–"
+    tests = f"{grade.passed} of {grade.tests}" if grade.tests else "–"
     return (
         f'<tr><td class="number">{place}</td><td class="name">{escape(grade.name)}</td>'
         f'<td class="number">{score}</td>'
-        f'<td><meter min="0" max="100" value="{score}">{score}</meter></td>'
+        f'<td><meter max="{grade.most:g}" value="{score}">{score}</meter></td>'
         f'<td class="number">{tests}</td><td class="number">{gates}</td>'
         f"<td>{escape(str(grade.outcome))}</td></tr>\n"
     )

@@ -96,10 +96,10 @@ def summary(grades: Sequence[Grade], pace: Pace) -> Iterator[str]:
     if not pace.graded:
         return
     yield f"{pace.graded} graded in {pace.seconds:.1f} s: {pace.hourly:.0f} submissions an hour"
-    own = [g.seconds - g.build_seconds - g.test_seconds for g in grades if g.collected]
+    own = [g.seconds - g.build_seconds - g.test_seconds for g in grades if g.tests]
     if own:
         tests, builds = (
-            [getattr(g, f"{k}_seconds") for g in grades if g.collected] for k in ("test", "build")
+            [getattr(g, f"{k}_seconds") for g in grades if g.tests] for k in ("test", "build")
         )
         yield (
             f"a submission, in the median: tests {median(tests):.2f} s, build {median(builds):.2f}"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.classes.roster import is_seen
+from grader.classes.scored import points
 from grader.classes.task import Event, Outcome
 
 LONGEST = 4000
@@ -22,8 +23,8 @@ LONGEST = 4000
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS submission (
     week INTEGER, name TEXT, source TEXT, key TEXT, outcome TEXT, message TEXT, attempts INTEGER,
-    collected INTEGER DEFAULT 0, seconds REAL DEFAULT 0, build_seconds REAL DEFAULT 0,
-    test_seconds REAL DEFAULT 0, PRIMARY KEY (week, name));
+    earned REAL, most REAL, open REAL, seconds REAL DEFAULT 0, build_seconds REAL DEFAULT 0,
+    PRIMARY KEY (week, name));
 CREATE TABLE IF NOT EXISTS test (
     week INTEGER, name TEXT, test TEXT, outcome TEXT, seconds REAL, sentence TEXT, verdict TEXT,
     failure TEXT, message TEXT, PRIMARY KEY (week, name, test));
@@ -35,12 +36,13 @@ CREATE TABLE IF NOT EXISTS printed (
 """
 PARTS = ("test", "gate", "printed")
 GRADES = """
-SELECT s.name, s.outcome, s.message, s.collected, s.seconds, s.build_seconds, s.test_seconds,
-    coalesce(t.passed, 0), coalesce(t.failed, 0), coalesce(t.skipped, 0),
-    coalesce(g.gates, 0), coalesce(g.credit, 0)
+SELECT s.name, s.outcome, s.message, s.earned, s.most, s.open,
+    coalesce(t.tests, 0), coalesce(t.passed, 0), coalesce(t.failed, 0), coalesce(t.skipped, 0),
+    coalesce(g.gates, 0), coalesce(g.credit, 0), s.seconds, s.build_seconds, coalesce(t.seconds, 0)
 FROM submission s
-LEFT JOIN (SELECT week, name, sum(outcome = 'passed') passed,
-        sum(outcome IN ('failed', 'error')) failed, sum(outcome = 'skipped') skipped
+LEFT JOIN (SELECT week, name, count(*) tests, sum(outcome = 'passed') passed,
+        sum(outcome IN ('failed', 'error')) failed, sum(outcome = 'skipped') skipped,
+        sum(seconds) seconds
     FROM test GROUP BY week, name) t ON t.week = s.week AND t.name = s.name
 LEFT JOIN (SELECT week, name, count(*) gates, sum(credit) credit
     FROM gate GROUP BY week, name) g ON g.week = s.week AND g.name = s.name
@@ -57,28 +59,31 @@ class Grade:
     """What a submission earned.
 
     Attributes:
-        collected: the tests that should run; 0 if it did not come to that.
+        earned: points, of `most`; `open` are those that nothing was judged for.
+        tests: those that should run; 0 if it did not come to that.
         seconds: from the start of its process to the end.
     """
 
     name: str
     outcome: Outcome
     message: str
-    collected: int
-    seconds: float
-    build_seconds: float
-    test_seconds: float
+    earned: float
+    most: float
+    open: float
+    tests: int
     passed: int
     failed: int
     skipped: int
     gates: int
     credit: float
+    seconds: float
+    build_seconds: float
+    test_seconds: float
 
     @property
     def score(self) -> float:
-        """From 0 to 1: a point a test that passed, and the credit of gates; missing data is 0."""
-        most = self.collected + self.gates
-        return (self.passed + self.credit) / most if most else 0.0
+        """From 0 to 1."""
+        return self.earned / self.most if self.most else 0.0
 
 
 class Store:
@@ -127,7 +132,10 @@ class Store:
         """Write down what `one` told."""
         kind = event["event"]
         if kind == "collected":
-            self._update(week, name, collected=event["tests"])
+            with self._base:
+                self._base.execute("BEGIN")
+                for test in event["tests"]:
+                    self._insert("test", week=week, name=name, test=test)
         elif kind == "built":
             self._update(week, name, build_seconds=event["seconds"])
         elif kind == "result":
@@ -144,12 +152,10 @@ class Store:
 
     def end(self, week: int, name: str, outcome: Outcome, message: str, seconds: float) -> None:
         """The submission has its outcome; from now on its row counts."""
-        (spent,) = self._base.execute(
-            "SELECT coalesce(sum(seconds), 0) FROM test WHERE week = ? AND name = ?", (week, name)
-        ).fetchone()
-        self._update(
-            week, name, outcome=outcome, message=message, seconds=seconds, test_seconds=spent
-        )
+        tests = self._rows("test, outcome, verdict FROM test", week, name)
+        gates = self._rows('"case", threads, outcome, credit FROM gate', week, name)
+        ended = {"outcome": outcome, "message": message, "seconds": seconds}
+        self._update(week, name, **ended, **asdict(points(week, tests, gates)))
 
     def grades(self, week: int, names: Sequence[str]) -> list[Grade]:
         """The grades of these submissions that have one, in this order."""
@@ -165,6 +171,10 @@ class Store:
             if name in found:
                 found[name][program] = answer
         return found
+
+    def _rows(self, what: str, week: int, name: str) -> list[Any]:
+        query = f"SELECT {what} WHERE week = ? AND name = ? ORDER BY rowid"
+        return self._base.execute(query, (week, name)).fetchall()
 
     def _insert(self, table: str, **fields: Any) -> None:  # noqa: ANN401 - what SQLite holds
         columns = ", ".join(f'"{column}"' for column in fields)
