@@ -106,7 +106,7 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     memory = _memory(repeated, tile, nest, machine)
     cycles = max(arithmetic / machine.units, loads / machine.ports, chain, memory)
     cycles += machine.beside * loads + 1.0 / copied(nest)
-    cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
+    cycles += machine.far_row * sum(is_far(a, tile, nest, machine) for a in repeated)
     turns = math.prod(tile.trips(r) for r in summed)
     tiles = math.prod(tile.trips(r) for r in nest.results)
     once = _once(nest, tile, machine)
@@ -150,7 +150,7 @@ def _is_apart(access: Access, tile: Tile, machine: Machine) -> bool:
     return any(abs(step) * access.bytes > machine.line for step in steps)
 
 
-def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
+def is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
     """Whether each iteration of a sum reads a row of its own, and nothing packs it."""
     if not nest.summed or access.storage.size * access.bytes <= machine.l2:
         return False

@@ -8,6 +8,7 @@ the machine; no op is known by its name.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,9 +19,9 @@ from week05_06_memory.dependence import combines
 from week05_06_memory.fetch import read_again
 from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import reuse, short_sums
+from week05_06_memory.model import is_far, reuse, short_sums
 from week05_06_memory.nests import ScheduleError, fresh_numbers
-from week05_06_memory.order import Order, Packing, best_order
+from week05_06_memory.order import Order, Packing, best_order, packings
 from week05_06_memory.roles import Access, Nest, nests_of
 from week05_06_memory.schedule import (
     Fetch,
@@ -128,8 +129,10 @@ class Planner:
             pass
 
     def _joined(self, nest: Nest) -> bool:
-        """Join the first two loops of a nest that lie in memory as one."""
-        for outer, inner in zip(nest.root.src[1:], nest.root.src[2:], strict=False):
+        """Join the first two loops of a nest, or of its sums, that lie in memory as one."""
+        closers = (nest.root, *nest.sums)
+        pairs = [pair for c in closers for pair in itertools.pairwise(c.src[1:])]
+        for outer, inner in pairs:
             if _lie_as_one(nest, outer, inner):
                 step = Join(outer.arg.id, inner.arg.id, self._number())
                 if self._do(step, "every access has one stride over both"):
@@ -147,6 +150,8 @@ class Planner:
             return
         streamed = _streamed(nest, choice, self.machine)
         if streamed is not None and self._hoist(nest, streamed):
+            return
+        if _walks_far(nest, choice, self.machine) and self._chunk(nest):
             return
         choice, order = self._with_order(nest, choices)
         self.decisions.append(Decision(nest, choice, order))
@@ -274,6 +279,17 @@ class Planner:
             return False
         return self._do(Kind(inner, "unroll"), "one pass over the sums for several rows")
 
+    def _chunk(self, nest: Nest) -> bool:
+        """All results in memory, brought up to date by some rows at a time; False if refused."""
+        (along,) = nest.summed
+        rows = _rows_kept(self.machine)
+        outer, inner = fresh_pair(self.body)
+        because = f"a column of {rows} rows stays in the first cache"
+        if not self._do(Split(along.arg.id, rows, (outer, inner)), because):
+            return False
+        over = tuple([r.arg.id for r in nest.results])
+        return self._do(Hoist(outer, over), "rows are used up before the next ones are read")
+
 
 def fresh_pair(body: UOp) -> tuple[int, int]:
     """The first two numbers that no RANGE has."""
@@ -331,6 +347,28 @@ def _streamed(nest: Nest, choice: Choice, machine: Machine) -> Access | None:
         if large and far and once and access.stride(tile.vector) == 1:
             return access
     return None
+
+
+def _rows_kept(machine: Machine) -> int:
+    """Rows of which a line each fills an eighth of the first cache."""
+    return machine.l1 // 8 // machine.line
+
+
+def _walks_far(nest: Nest, choice: Choice, machine: Machine) -> bool:
+    """Whether a sum walks down columns of a matrix in memory, over and over."""
+    if len(nest.summed) != 1 or nest.around or nest.root.op is not END:
+        return False
+    (along,) = nest.summed
+    rows = _rows_kept(machine)
+    if along.src or rows < 2 or along.arg.size < 4 * rows:
+        return False
+    staged = {p.access.node for p in packings(nest, choice.tile, machine)}
+    return any(
+        a.node not in staged
+        and is_far(a, choice.tile, nest, machine)
+        and reuse(a, choice.tile, nest) > 2
+        for a in nest.inner_accesses
+    )
 
 
 def _worth_streaming(nest: Nest, machine: Machine) -> bool:

@@ -29,7 +29,17 @@ from week03_loops.ops import REDUCE, ReduceArg, reduce
 from week05_06_memory.machine import BALANCE, detect
 from week05_06_memory.ops import kind_of
 from week05_06_memory.plan import Planner
-from week05_06_memory.schedule import Hoist, Kind, Stage, Stream, apply, from_json, to_json
+from week05_06_memory.schedule import (
+    Hoist,
+    Join,
+    Kind,
+    Split,
+    Stage,
+    Stream,
+    apply,
+    from_json,
+    to_json,
+)
 
 MACHINE = replace(detect(), vector_bytes=32, vector_registers=16, l1=32 << 10, l2=1 << 20)
 SMALL = {"l1": 256, "l2": 1 << 10, "l3": 4 << 10}
@@ -191,3 +201,32 @@ def test_of_two_operands_down_their_columns_one_alone_can_be_packed_once():
     machine = replace(MACHINE, vector_bytes=64, vector_registers=32, datapath=32)
     kinds = [kind_of(r) for r in planned(body, machine).body.src[1:]]
     assert kinds.count("vector") == 1
+
+
+def chunks_of(rows, width, columns, machine=MACHINE):
+    return steps_of(columns_by_columns(rows, width, columns), Hoist, machine)
+
+
+def test_columns_of_a_matrix_in_memory_are_read_some_rows_at_a_time():
+    """64 lines are an eighth of the first cache."""
+    (done,) = chunks_of(2048, 704, 256)
+    (rows,) = [s for s in steps_of(columns_by_columns(2048, 704, 256), Split) if s.range == 2]
+    assert (rows.by, done) == (64, Hoist(rows.into[0], (0, 1)))
+    assert not chunks_of(2048, 64, 64), "the second cache holds all of it"
+    assert not chunks_of(128, 2816, 256), "few rows"
+    assert not chunks_of(1024, 1024, 512), "turned at once"
+
+
+def test_loops_of_a_sum_that_lie_as_one_are_one():
+    i, a, b = loop(0, 37), loop(1, 8), loop(2, 16)
+    value = make(REDUCE, (load(place(1, (37, 8, 16), i, a, b)), a, b), ReduceArg(ADD, 0))
+    body = END(STORE(place(0, (37,), i), value), i)
+    assert [(s.outer, s.inner) for s in steps_of(body, Join)] == [(1, 2)]
+    agree(body, planned(body).body)
+
+
+def test_rows_at_a_time_keep_the_meaning():
+    body = columns_by_columns(37, 65, 48)
+    machine = replace(MACHINE, l1=1 << 10, l2=4 << 10)
+    assert steps_of(body, Hoist, machine)
+    agree(body, planned(body, machine).body)
