@@ -99,6 +99,26 @@ PASSED = (
     "week01_uops/test_spec_ranges.py::test_flattened_index",
     "week01_uops/test_spec_reading.py::test_names",
 )
+PASSED_LATER = {
+    "javascript-week3": (
+        "week02_render/test_spec_arithmetic.py::test_deep_expression",
+        "week02_render/test_spec_order.py::test_exchange",
+        "week02_render/test_spec_storage.py::test_store_of_every_dtype",
+        "week03_loops/test_spec_loops.py::test_accumulator",
+        "week03_loops/test_spec_movement.py::test_pad",
+        "week03_loops/test_spec_ranges.py::test_triangular",
+        "week03_loops/test_spec_ranges.py::test_open_range",
+        "week03_loops/test_spec_reduction.py::test_empty",
+        "week03_loops/test_spec_views.py::test_windows",
+    ),
+    "python-swap": (
+        "week01_uops/test_spec_algebra.py::test_identities_meet",
+        "week02_render/test_spec_order.py::test_exchange",
+        "week03_loops/test_spec_movement.py",
+        "week03_loops/test_spec_views.py::test_windows",
+    ),
+}
+"""Sample of several weeks → tests of the suite that it passes; the nightly tests run all."""
 PROGRAMS = sorted((CONFORMANCE / "week01").rglob("*.uop"))[::9]
 
 
@@ -113,7 +133,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def submission_of(folder: Path) -> Submission:
     """A sample whose language is there."""
     found = load(folder)
-    needed = "gcc" if found.language == "c" else "node"
+    needed = {"c": "gcc", "javascript": "node", "python": "python3"}[found.language]
     if shutil.which(needed) is None:
         pytest.skip(f"needs {needed}")
     return found
@@ -148,11 +168,17 @@ def test_wrong(samples, name):
 
 def run_suite(folder: Path, state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run tests of the suite on a sample, as a student does."""
-    submission_of(folder)
-    tools = Path(sys.executable).parent  # where `uopc` is
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-shrink"]
-    command += ["--state", str(state), "--submission", str(folder), *arguments]
-    env = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    return run_module("pytest", "-q", "-p", "no:cacheprovider", *arguments, on=folder, state=state)
+
+
+def run_module(
+    module: str, *arguments: str, on: Path, state: Path
+) -> subprocess.CompletedProcess[str]:
+    """Judge a sample with pytest or the grader; `uopc` and the course's Python are on the PATH."""
+    submission_of(on)
+    command = [sys.executable, "-m", module, "--no-shrink"]
+    command += ["--state", str(state), "--submission", str(on), *arguments]
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
@@ -161,6 +187,23 @@ def test_right_by_the_suite(samples, name, tmp_path):
     run = run_suite(samples / name, tmp_path, *PASSED)
     assert run.returncode == 0, run.stdout
     assert "skipped" not in run.stdout
+
+
+@pytest.mark.parametrize("name", PASSED_LATER)
+def test_right_by_the_suite_of_later_weeks(samples, name, tmp_path):
+    run = run_suite(samples / name, tmp_path, "--verb-timeout", "60", *PASSED_LATER[name])
+    assert run.returncode == 0, run.stdout
+    assert "skipped" not in run.stdout
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("week", [1, 2, 3])
+@pytest.mark.parametrize("name", PASSED_LATER)
+def test_right_in_whole_weeks(samples, name, week, tmp_path):
+    assert week in submission_of(samples / name).weeks
+    options = ("--week", str(week), "--timeout", "60", "--no-gates")
+    run = run_module("grader", *options, on=samples / name, state=tmp_path)
+    assert run.returncode == 0, run.stdout
 
 
 @pytest.mark.parametrize("name", CAUGHT_BY)
@@ -194,6 +237,11 @@ def test_c_answers_as_javascript(samples):
     for path in PROGRAMS:
         program = path.read_bytes()
         assert answer(c, program) == answer(javascript, program), path.name
+
+
+def test_every_right_sample_is_tested():
+    right = {path.parent.name for path in SAMPLES.glob("*/submission.toml")} - set(CAUGHT_BY)
+    assert right == {"javascript-week1", "c-week1", *PASSED_LATER}
 
 
 def test_every_wrong_sample_is_tested():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from grader import submission
 from grader.submission import SubmissionError, load
 
 GOOD = """
@@ -32,6 +33,22 @@ def test_timeouts_and_build(folder):
     assert (found.seconds, found.build_seconds, found.build) == (3.0, 7.5, ("make",))
 
 
+def test_serve(folder):
+    assert load(folder(GOOD)).serve == ()
+    assert load(folder(GOOD + 'serve = ["./compiler", "serve"]\n')).serve == ("./compiler", "serve")
+
+
+def test_a_server_that_is_not_there(folder):
+    text = GOOD.replace("./compiler", "sh") + 'serve = ["./gone"]\n'
+    with pytest.raises(SubmissionError, match=r"expected a program \./gone, found none"):
+        load(folder(text)).prepare()
+
+
+def test_every_key_is_documented():
+    for key in (*submission.KEYS, *submission.TIMEOUTS):
+        assert f"\n{key} = " in submission.__doc__ or f"[{key}]" in submission.__doc__
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -42,6 +59,8 @@ def test_timeouts_and_build(folder):
         ("weeks = [2, 1]", "weeks = [11]", "each 1 to 10"),
         ('["./compiler"]', "[]", "expected compiler"),
         ('["./compiler"]', '"./compiler"', "expected compiler"),
+        ('["./compiler"]', '["./compiler\\u0000"]', "expected compiler"),
+        ('language = "C"', 'language = "C"\nserve = "./compiler"', "expected serve"),
         ('language = "C"', 'languge = "C"', "got languge"),
         ('language = "C"', 'language = "C"\nrequires = ["../gone"]', "folder ../gone"),
         ('compiler = ["./compiler"]', 'compiler = ["x"]\n[timeouts]\nverb = 0', "timeouts.verb"),

@@ -17,12 +17,6 @@ function describe({ kind, text }) {
 /** What an integer says; past 25 digits, some integer outside every dtype instead. */
 const integerOf = ({ text }) => (text.length > 25 ? (text.startsWith("-") ? -1n : 1n) << 80n : BigInt(text));
 
-const examples = {
-  PARAM: '{"slot": 0, "dtype": "float32", "shape": [2, 3]}',
-  CONST: '{"value": 1, "dtype": "int32"}',
-  CAST: '"int32"',
-};
-
 class ArgumentReader {
   errors = [];
 
@@ -77,16 +71,11 @@ class ArgumentReader {
   }
 
   argument({ op, at }, json) {
-    const readers = {
-      PARAM: this.param,
-      CONST: this.constant,
-      CAST: this.dtype,
-      CALL: this.callName,
-    };
+    const { read, example } = this.language.ops[op];
     if (json === null) return; // is reported already
-    if (json && op in readers) return readers[op].call(this, json);
+    if (json && read) return read(this, json);
     if (json) this.wrong("E305", `${op} takes no argument`);
-    else if (op in examples) this.report("E304", at, `expected an argument, like ${op} : ${examples[op]}`);
+    else if (example) this.report("E304", at, `expected an argument, like ${op} : ${example}`);
   }
 
   param(json) {

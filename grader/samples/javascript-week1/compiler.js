@@ -33,7 +33,7 @@ async function main(words, tables = week1) {
   if (option !== undefined && !(option === "--week" && /^[1-9][0-9]*$/.test(week) && !rest.length)) {
     return complain("usage: simplify [--week N]\n");
   }
-  const reader = new Reader().read(await readInput());
+  const reader = new Reader(tables.language).read(await readInput());
   const outputs = reader.errors.length ? null : simplify(reader.outputs, tables, reader.report.bind(reader));
   if (!reader.errors.length) return process.stdout.write(tables.format(outputs));
   const errors = reader.errors.sort((a, b) => a.line - b.line || a.column - b.column);
@@ -42,4 +42,4 @@ async function main(words, tables = week1) {
 
 if (require.main === module) main(process.argv.slice(2));
 
-module.exports = { main, week1 };
+module.exports = { main, errorText, readInput, week1 };

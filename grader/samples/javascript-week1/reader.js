@@ -5,7 +5,7 @@
 
 const { isUtf8 } = require("node:buffer");
 const { ArgumentReader, brief } = require("./arguments.js");
-const { LIMITS, Fault, ops, laterOps, infer } = require("./types.js");
+const { LIMITS, Fault, week1, infer } = require("./types.js");
 
 const NAME = /^[A-Za-z_%][A-Za-z0-9_.%]*$/;
 const OP = /^[A-Z][A-Z0-9_]*$/;
@@ -42,7 +42,7 @@ const GRAMMAR = [
 const SOURCE = { what: "the name of a source, or ` : ` and the argument", fits: isName };
 
 const isSameParam = (a, b) =>
-  a.dtype === b.dtype && a.shape === b.shape && String(a.arg.range) === String(b.arg.range);
+  a.dtype === b.dtype && a.shape === b.shape && String(a.arg.range) === String(b.arg.range) && a.arg.text === b.arg.text;
 
 class Reader extends ArgumentReader {
   outputs = null;
@@ -50,6 +50,11 @@ class Reader extends ArgumentReader {
   names = new Map(); // name → its node, or null where the statement that defines it is faulty
   scopes = new Map(); // body of a CALL → its PARAMs, as `paramsOf` gives them
   scopeSteps = 0; // nodes visited to find all these PARAMs
+
+  constructor(language = week1) {
+    super();
+    this.language = language;
+  }
 
   /** Reads a whole program: afterwards `errors` is empty and `outputs` are its output nodes, or not. */
   read(bytes) {
@@ -66,7 +71,7 @@ class Reader extends ArgumentReader {
     if (number === 0) this.header();
     if (!this.outputs)
       this.report("E203", this.line.text.length, "expected a `return` with the outputs at the end");
-    if (this.errors.length === 0) this.checkParams();
+    if (this.errors.length === 0) this.checkProgram();
     return this;
   }
 
@@ -139,6 +144,7 @@ class Reader extends ArgumentReader {
     const wrong = fields.find(({ text }) => !isName(text)) ?? (isOver ? undefined : end);
     if (wrong) this.report("E106", wrong.at, "expected the names of outputs after `return`, and only names");
     this.outputs = wrong ? [] : fields.map((field) => this.lookup(field));
+    this.returned = { fields, line: this.line };
   }
 
   lookup({ text, at }) {
@@ -161,27 +167,27 @@ class Reader extends ArgumentReader {
       at: op.at,
     };
     const json = end.text ? this.json(end.at + 1) : undefined;
+    const { ops, laterOps, week } = this.language;
     if (Object.hasOwn(ops, node.op)) {
       this.countSources(node);
       node.arg = this.argument(node, json);
     } else if (Object.hasOwn(laterOps, node.op)) {
-      const message = `${node.op} is an op of week ${laterOps[node.op]}, this compiler knows week 1`;
+      const message = `${node.op} is an op of week ${laterOps[node.op]}, expected one of week ${week}`;
       this.report("E302", op.at, message);
     } else this.report("E301", op.at, `there is no op \`${brief(node.op)}\``);
     if (this.errors.length > before || node.src.includes(null)) return this.poison(name);
     const type = this.attempt(op.at, () =>
-      node.op === "CALL" ? this.typeOfCall(node.src) : infer(node.op, node.src, node.arg),
+      node.op === "CALL" ? this.typeOfCall(node.src) : infer(node.op, node.src, node.arg, this.language),
     );
     this.names.set(name.text, type && Object.assign(node, type));
+    if (type) this.language.complete?.(node);
   }
 
   countSources({ op, src, at }) {
-    const { sources } = ops[op];
-    if (op === "CALL" && src.length === 0)
-      this.report("E303", at, "expected CALL body arguments, got no source");
-    if (op !== "CALL" && src.length !== sources) {
-      this.report("E303", at, `${op} has ${sources} source${sources === 1 ? "" : "s"}, got ${src.length}`);
-    }
+    const [least, most] = [this.language.ops[op].sources].flat();
+    if (least <= src.length && src.length <= (most ?? least)) return;
+    const due = most === undefined ? least : most === Infinity ? `${least} or more` : `${least} to ${most}`;
+    this.report("E303", at, `expected ${due} sources of ${op}, got ${src.length}`);
   }
 
   // ---- CALL ----
@@ -208,21 +214,16 @@ class Reader extends ArgumentReader {
       const [due, got] = [`${dtype.name} [${shape}]`, `${arg.dtype.name} [${arg.shape}]`];
       throw new Fault("E407", `expected ${due} for slot ${slot} of the body, got ${got}`);
     }
+    this.language.checkBody?.(body);
     return { dtype: body.dtype, shape: body.shape };
   }
 
   /**
-   * Of the PARAMs that `roots` depend on, the first of each slot in the text, and the others that
-   * differ from it. Those in the body of a CALL belong to the CALL.
+   * Of the PARAMs (or another storage) that `roots` depend on, the first of each slot in the text,
+   * and the others that differ from it. Those in the body of a CALL belong to the CALL.
    */
-  paramsOf(roots) {
-    const visited = new Set(roots);
-    for (const { op, src } of visited) {
-      // a Set that grows is walked to its end, in order
-      for (let k = op === "CALL" ? 1 : 0; k < src.length; k++) visited.add(src[k]);
-    }
-    this.scopeSteps += visited.size;
-    const found = [...visited].filter(({ op }) => op === "PARAM");
+  paramsOf(roots, storage = "PARAM", visited = this.scopeOf(roots)) {
+    const found = [...visited].filter(({ op }) => op === storage);
     found.sort((a, b) => a.line.number - b.line.number);
     const params = new Map();
     for (const node of found) if (!params.has(node.arg.slot)) params.set(node.arg.slot, node);
@@ -230,11 +231,28 @@ class Reader extends ArgumentReader {
     return { params, others };
   }
 
-  checkParams() {
-    const { params, others } = this.paramsOf(this.outputs);
+  /** The nodes that `roots` depend on, the bodies of CALLs left out. */
+  scopeOf(roots) {
+    const visited = new Set(roots);
+    for (const { op, src } of visited) {
+      // a Set that grows is walked to its end, in order
+      for (let k = op === "CALL" ? 1 : 0; k < src.length; k++) visited.add(src[k]);
+    }
+    this.scopeSteps += visited.size;
+    return visited;
+  }
+
+  /** What can be seen of the whole program only. */
+  checkProgram() {
+    this.checkSlots("PARAM", this.scopeOf(this.outputs));
+    this.language.checkProgram?.(this);
+  }
+
+  checkSlots(storage, visited) {
+    const { params, others } = this.paramsOf([], storage, visited);
     for (const { arg, at, line } of others) {
       const first = params.get(arg.slot).line.number;
-      this.report("E408", at, `slot ${arg.slot} is another PARAM in line ${first}`, line);
+      this.report("E408", at, `slot ${arg.slot} is another ${storage} in line ${first}`, line);
     }
   }
 }

@@ -3,7 +3,7 @@
 // it becomes a constant, one of its sources, or itself, found in or added to the graph's table.
 
 const { dtypes, fold, cast, holds, floorDiv, floorMod } = require("./arithmetic.js");
-const { LIMITS, SCALAR, Fault, infer } = require("./types.js");
+const { LIMITS, SCALAR, Fault, week1: language, infer } = require("./types.js");
 const { format, postorder } = require("./writer.js");
 
 // ---- intervals --------------------------------------------------------------------------------
@@ -50,10 +50,11 @@ const intervals = {
 };
 
 /** The interval [lo, hi] of an integer or bool node; [] for a float. */
-function intervalOf(op, src, arg, dtype) {
+function intervalOf(op, src, arg, dtype, row) {
   if (dtype.kind === "float") return [];
   let interval;
   if (op === "PARAM") interval = arg.range;
+  else if (row.infer && !Object.hasOwn(intervals, op)) interval = row.interval?.(src, arg);
   else if (src.at(-1).dtype.kind === "float") interval = undefined;
   else if (op !== "CAST") interval = intervals[op](...src);
   else if (dtype.kind !== "bool") interval = [src[0].lo, src[0].hi];
@@ -205,25 +206,31 @@ class Graph {
     const known = (node) => isConstant(node) || isFixed(node);
     const src =
       commutative.has(op) && known(sources[0]) && !known(sources[1]) ? [sources[1], sources[0]] : sources;
-    const { dtype, shape } = infer(op, src, arg);
+    const { ops, complete } = this.tables.language;
+    const type = infer(op, src, arg, this.tables.language);
+    const { dtype, shape } = type;
     const value = src.length && src.every(isConstant) ? this.fold(op, src, arg, dtype) : undefined;
     if (value !== undefined) return this.constant(value, dtype);
-    const interval = intervalOf(op, src, arg, dtype);
+    const interval = intervalOf(op, src, arg, dtype, ops[op]);
     const [lo, hi] = interval;
-    if (shape === SCALAR && isFixed({ lo, hi })) return this.constant(lo, dtype);
+    if (op !== "RANGE" && shape === SCALAR && isFixed({ lo, hi })) return this.constant(lo, dtype);
     const simpler = this.tables.identities[op]?.(this, ...src, arg);
     if (simpler?.shape === shape) return simpler;
     const key = [
       op,
       ...src.map(({ id }) => id),
-      op === "PARAM" ? [arg.slot, dtype.name, shape, "range", arg.range] : dtype.name,
+      op === "PARAM" ? [arg.slot, dtype.name, shape, "range", arg.range] : [dtype.name, arg?.text],
     ].join();
-    return this.nodes.get(key) ?? this.add(key, op, src, arg, dtype, shape, interval);
+    const kept = this.nodes.get(key);
+    if (kept) return kept;
+    const node = Object.assign(this.add(key, op, src, arg, dtype, shape, interval), type);
+    complete?.(node);
+    return node;
   }
 
   fold(op, src, arg, dtype) {
     const values = src.map((source) => source.arg.value);
-    return op === "CAST" ? cast(values[0], src[0].dtype, arg) : this.tables.fold[op](dtype, ...values);
+    return op === "CAST" ? cast(values[0], src[0].dtype, arg) : this.tables.fold[op]?.(dtype, ...values);
   }
 
   add(key, op, src, arg, dtype, shape, [lo, hi]) {
@@ -273,6 +280,6 @@ function simplify(outputs, tables, report) {
 }
 
 /** What another simplifier may replace, table by table. */
-const week1 = { fold, identities, format };
+const week1 = { language, fold, identities, format };
 
 module.exports = { week1, simplify };

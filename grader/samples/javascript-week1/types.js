@@ -55,12 +55,24 @@ function broadcast(a, b) {
 const numbers = ["integer", "float"];
 const all = ["bool", ...numbers];
 
-/** op → the number of its sources, the kinds they may be, its result's dtype if not theirs. */
+/**
+ * op → the number of its sources, the kinds they may be, its result's dtype if not theirs; how its
+ * argument is read, and an example of one if it has to be there. A later week's ops may also have
+ * `infer(src, arg)`, and at least `sources` of them if that is [least, most].
+ */
 const ops = {
-  PARAM: { sources: 0 },
-  CONST: { sources: 0 },
-  CALL: { sources: undefined }, // a body and its arguments
-  CAST: { sources: 1, kinds: all },
+  PARAM: {
+    sources: 0,
+    read: (reader, json) => reader.param(json),
+    example: '{"slot": 0, "dtype": "float32", "shape": [2, 3]}',
+  },
+  CONST: {
+    sources: 0,
+    read: (reader, json) => reader.constant(json),
+    example: '{"value": 1, "dtype": "int32"}',
+  },
+  CALL: { sources: [1, Infinity], read: (reader, json) => reader.callName(json) }, // a body and its arguments
+  CAST: { sources: 1, kinds: all, read: (reader, json) => reader.dtype(json), example: '"int32"' },
   NEG: { sources: 1, kinds: numbers },
   RECIP: { sources: 1, kinds: ["float"] },
   EXP2: { sources: 1, kinds: ["float"] },
@@ -88,8 +100,18 @@ for (const [week, names] of Object.entries(namesByWeek)) {
   for (const name of names.split(" ")) laterOps[name] = week;
 }
 
+/** What a reader and a simplifier ask of a language: its week, its ops, and those of later weeks. */
+const week1 = { week: 1, ops, laterOps };
+
 /** The {dtype, shape} of any node but a CALL; a Fault where the sources do not fit. */
-function infer(op, src, arg) {
+function infer(op, src, arg, language = week1) {
+  const own = language.ops[op].infer;
+  if (own) return own(src, arg);
+  language.expectValues?.(src);
+  return elementwise(op, src, arg);
+}
+
+function elementwise(op, src, arg) {
   if (op === "PARAM") return { dtype: arg.dtype, shape: checkSize(arg.shape) };
   if (op === "CONST") return { dtype: arg.dtype, shape: SCALAR };
   const { kinds, result } = ops[op];
@@ -107,4 +129,15 @@ function infer(op, src, arg) {
   return { dtype, shape: src.map(({ shape }) => shape).reduce(broadcast) };
 }
 
-module.exports = { LIMITS, SCALAR, Fault, shapeOf, ops, laterOps, infer };
+module.exports = {
+  LIMITS,
+  SCALAR,
+  Fault,
+  shapeOf,
+  checkSize,
+  broadcast,
+  ops,
+  laterOps,
+  week1,
+  infer,
+};

@@ -63,7 +63,7 @@ function valueText(value, dtype) {
 function argumentText({ op, arg }) {
   if (op === "CAST") return `"${arg.name}"`;
   if (op === "CONST") return `{"value": ${valueText(arg.value, arg.dtype)}, "dtype": "${arg.dtype.name}"}`;
-  if (op !== "PARAM") return "";
+  if (op !== "PARAM") return arg?.text ?? "";
   const range = arg.range ? `, "range": [${arg.range.join(", ")}]` : "";
   return `{"slot": ${arg.slot}, "dtype": "${arg.dtype.name}", "shape": [${arg.shape.join(", ")}]${range}}`;
 }

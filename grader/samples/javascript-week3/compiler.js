@@ -1,0 +1,58 @@
+"use strict";
+// A compiler of weeks 1 to 3: `node compiler.js VERB` with the verb `simplify [--week N]` or
+// `compile --target c`; `node compiler.js serve` answers many requests in one process.
+
+const base = "../javascript-week1";
+const { errorText, readInput, week1 } = require(`${base}/compiler.js`);
+const { Reader } = require(`${base}/reader.js`);
+const { simplify } = require(`${base}/simplify.js`);
+const { languageOf, isEffect } = require("./language.js");
+const moves = require("./moves.js");
+const { render } = require("./render.js");
+
+const identities = { ...week1.identities, ...moves };
+const verbs = { simplify: week1.format, "compile --target c": render };
+
+/** The answer to a request: {status, stdout, stderr}. */
+function answer(words, bytes) {
+  const refuse = (stderr) => ({ status: 1, stdout: "", stderr });
+  const [, verb, week = "3"] = /^(.*?)(?: --week ([1-9][0-9]*))?$/.exec(words.join(" "));
+  if (!Object.hasOwn(verbs, verb))
+    return refuse(`expected one of the verbs ${Object.keys(verbs).join(", ")}, got ${JSON.stringify(verb)}\n`);
+  const language = languageOf(Number(week));
+  const reader = new Reader(language).read(bytes);
+  const outputs = reader.errors.length
+    ? null
+    : simplify(reader.outputs, { ...week1, identities, language }, reader.report.bind(reader));
+  if (!reader.errors.length) return { status: 0, stdout: verbs[verb](outputs), stderr: "" };
+  const errors = reader.errors.sort((a, b) => a.line - b.line || a.column - b.column);
+  return refuse(errors.map(errorText).join(""));
+}
+
+/** Requests: a line of JSON and a program, each; answers alike. */
+async function serve() {
+  let bytes = Buffer.alloc(0);
+  for await (const chunk of process.stdin) {
+    bytes = Buffer.concat([bytes, chunk]);
+    for (let end; (end = bytes.indexOf(10)) >= 0; ) {
+      const request = JSON.parse(bytes.subarray(0, end).toString());
+      const next = end + 1 + request.bytes;
+      if (bytes.length < next) break;
+      const { status, ...texts } = answer(request.verb, bytes.subarray(end + 1, next));
+      const [stdout, stderr] = [texts.stdout, texts.stderr].map((text) => Buffer.from(text));
+      const head = JSON.stringify({ status, stdout: stdout.length, stderr: stderr.length });
+      process.stdout.write(Buffer.concat([Buffer.from(head + "\n"), stdout, stderr]));
+      bytes = bytes.subarray(next);
+    }
+  }
+}
+
+async function main(words) {
+  if (words.join() === "serve") return serve();
+  const { status, stdout, stderr } = answer(words, await readInput());
+  process.stdout.write(stdout);
+  process.stderr.write(stderr);
+  process.exitCode = status;
+}
+
+main(process.argv.slice(2));
