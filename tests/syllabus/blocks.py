@@ -47,7 +47,7 @@ from week05_06_memory.scheduling import Arranged, scheduled
 from week07_08_gpu.compiler import compiler_for as threaded_for
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = sorted((ROOT / "syllabus").glob("*.md"))
+PAGES = sorted((ROOT / "syllabus").rglob("*.md"))
 MACHINE = Machine.from_json((ROOT / "syllabus/machine.json").read_text(encoding="utf-8"))
 LEFT_OUT = "…"
 _FENCE = re.compile(r"^```(\S.*)?$")
