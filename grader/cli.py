@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from grader import failures, gates, repro, sandbox
+from grader.adversary.command import adversary
 from grader.classes.command import class_
 from grader.doctor import doctor
 from grader.formats.commands import packages, points, schema
@@ -63,6 +64,18 @@ def refuse(why: object) -> NoReturn:
 @click.option("--allow-skips", is_flag=True, help="Tests that are skipped may pass.")
 @click.option("--no-gates", is_flag=True, help="Measure no speed.")
 @click.option("--gate-rounds", type=click.IntRange(min=3), help="Rounds of measuring a gate.")
+@click.option(
+    "--sandbox",
+    "wanted",
+    type=click.Choice(sandbox.CHOICES),
+    help="How far untrusted programs are closed off [default: $GRADER_SANDBOX or auto].",
+)
+@click.option(
+    "--require-sandbox",
+    "least",
+    type=click.Choice(sandbox.LEVELS),
+    help="Refuse to run with a weaker sandbox.",
+)
 @STATE
 @click.pass_context
 def main(
@@ -78,6 +91,8 @@ def main(
     allow_skips: bool,
     no_gates: bool,
     gate_rounds: int | None,
+    wanted: str | None,
+    least: str | None,
     state: Path | None,
     outputs: Outputs,
 ) -> None:
@@ -89,6 +104,8 @@ def main(
     NumPy and PyTorch.
     """
     if context.invoked_subcommand is not None:
+        if wanted or least:
+            settle(wanted, least)
         return
     if (missing := outputs.missing_folder()) is not None:
         refuse(f"no folder {missing} for the file of results")
@@ -96,7 +113,7 @@ def main(
         "the reference" if submission is None else submission.name,
         None if submission is None else str(submission),
         seed,
-        sandbox.level(),
+        settle(wanted, least),
         datetime.now(UTC).isoformat(timespec="seconds"),
         allow_skips,
     )
@@ -124,6 +141,14 @@ def main(
     perform(run, weeks, options, outputs, gate_events)
     show(CONSOLE, run)
     sys.exit(0 if run.passed else 1)
+
+
+def settle(wanted: str | None, least: str | None) -> str:
+    """The sandbox for this run and what it starts; one that cannot be had is refused."""
+    try:
+        return sandbox.choose(wanted, least)
+    except sandbox.SandboxError as fault:
+        refuse(fault)
 
 
 def chosen_weeks(
@@ -236,6 +261,7 @@ main.add_command(doctor)
 main.add_command(schema)
 main.add_command(points)
 main.add_command(packages)
+main.add_command(adversary)
 
 if __name__ == "__main__":
     main()

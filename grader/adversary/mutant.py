@@ -40,6 +40,7 @@ class Mutant:
         change: the change; none if the patches are all.
         patches: what else is wrong while it answers.
         expected: the verdict of the test that kills it.
+        slow: that test takes seconds, until a time limit.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Mutant:
     change: Change = lambda reference: reference
     patches: tuple[Patch, ...] = ()
     expected: Verdict = Verdict.WRONG
+    slow: bool = False
 
     def subject(self) -> InProcess:
         """It, under judgement."""

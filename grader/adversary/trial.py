@@ -9,23 +9,24 @@ import contextlib
 import io
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import pytest
 
 from grader.adversary.case import Outcome
 from grader.adversary.mutant import Mutant
-from grader.results import Result
+from grader.results import Result, WeekResult
 from grader.session import ALONE, Options, run_week
 from grader.stream import Stream
 from grader.verdict import Verdict
 from grader.weeks import ROOT, Week, week_of
 
 PLUGIN = "grader.adversary.plugin"
+SKIPPED = "skipped"
 INNOCENT = frozenset({str(Verdict.OK), str(Verdict.GRADER)})
 """Verdicts that say nothing against the compiler."""
 
@@ -65,7 +66,7 @@ def search(mutant: Mutant, tell: Callable[[str], None] = lambda test: None) -> T
     problem = ""
     with tempfile.TemporaryDirectory() as state:
         options = _Search(state=Path(state), shrink=False, mutant=mutant.name)
-        running = run_week(week_of(mutant.week), options)
+        running = cast(Generator[WeekResult, None, None], run_week(week_of(mutant.week), options))
         with contextlib.closing(running):
             for week in running:
                 problem = week.problem
@@ -120,6 +121,8 @@ def _trial(results: Sequence[Result], problem: str) -> Trial:
             problem = problem or f"{result.test}: {result.message}"
     if problem or not results:
         return Trial(Outcome(Verdict.GRADER, problem or "no test was run"), "", len(results))
-    skipped = sum(result.outcome == "skipped" for result in results)
-    told = f"{len(results)} tests passed" + (f", {skipped} of them skipped" if skipped else "")
-    return Trial(Outcome(Verdict.OK, told), "", len(results))
+    skipped = [result for result in results if result.outcome == "skipped"]
+    if skipped:
+        why = f"{len(skipped)} of {len(results)} tests: {skipped[0].message}"
+        return Trial(Outcome(SKIPPED, why), "", len(results))
+    return Trial(Outcome(Verdict.OK, f"{len(results)} tests passed"), "", len(results))

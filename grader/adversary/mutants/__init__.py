@@ -8,8 +8,10 @@ from grader.adversary.mutants import controls, week01, week02, week03, week04, w
 MUTANTS: tuple[Mutant, ...] = tuple(
     mutant for week in (week01, week02, week03, week04, week05, week09) for mutant in week.MUTANTS
 )
-CONTROLS: tuple[Mutant, ...] = controls.CONTROLS
-"""Right compilers, which must pass."""
+CONTROLS: tuple[Mutant, ...] = tuple(
+    control for control in controls.CONTROLS if control.week in {mutant.week for mutant in MUTANTS}
+)
+"""Right compilers of the weeks that have mutants; they must pass."""
 
 
 def mutant_of(name: str) -> Mutant:

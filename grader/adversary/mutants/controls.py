@@ -19,14 +19,14 @@ CONTROLS = tuple(
     for week in WEEKS
     for control in (
         Mutant(
-            f"reference-{week.last}",
-            week.last,
+            f"reference-{week.first}",
+            week.first,
             "Nothing: the reference.",
             expected=Verdict.OK,
         ),
         Mutant(
-            f"equal-{week.last}",
-            week.last,
+            f"equal-{week.first}",
+            week.first,
             "Nothing: each node is changed to itself, and a function patched with itself.",
             behind("simplify", _same),
             (Patch(reduction, "accumulator_dtype", reduction.accumulator_dtype),),

@@ -13,7 +13,7 @@ from week01_uops.compare import COMPARE, not_less
 from week01_uops.conditions import CONDITIONS
 from week01_uops.dtypes import DType, Value
 from week01_uops.fold import FOLD, FOLDING, Fold, add, cast, folding, maximum, negate, quotient
-from week01_uops.interchange import reader, writer
+from week01_uops.interchange import checks, reader, writer
 from week01_uops.interchange.diagnostics import Diagnostic
 from week01_uops.node import CONST, Op, UOp, const
 from week01_uops.ops import (
@@ -291,7 +291,7 @@ MUTANTS = (
         "reader-checks-lines-alone",
         1,
         "What a program must meet as a whole, such as one declaration a slot, is not checked.",
-        patches=(Patch(reader.checks, "whole", lambda program: []),),
+        patches=(Patch(checks, "whole", lambda program: []),),
         expected=Verdict.ACCEPTED,
     ),
     Mutant(
