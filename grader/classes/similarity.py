@@ -29,10 +29,10 @@ LARGEST = 1 << 20
 """Bytes of a file that is looked at."""
 
 _TOKEN = re.compile(
-    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|^[ \t]*\#[^\n]*|"{3}.*?"{3})
+    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|(?<!\S)\#[^\n]*|"{3}.*?"{3})
       | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
       | (?P<name>[^\W\d]\w*) | (?P<number>\d[\w.]*) | (?P<mark>.)""",
-    re.VERBOSE | re.DOTALL | re.MULTILINE,
+    re.VERBOSE | re.DOTALL,
 )
 _STANDS_FOR = {"string": "s", "name": "n", "number": "0"}
 
@@ -124,10 +124,10 @@ def pairs(
     if len(names) < 2:
         return []
     one, other = by_source(list(sources.values())), by_answers([answers[n] for n in names])
-    highest = np.triu(np.fmax(one, other), 1)
+    listed = np.triu(np.fmax(one, other) >= least, 1)
     found = [
         Pair(names[i], names[k], _known(one[i, k]), _known(other[i, k]))
-        for i, k in zip(*np.nonzero(highest >= least), strict=True)
+        for i, k in zip(*np.nonzero(listed), strict=True)
     ]
     return sorted(found, key=lambda pair: (-pair.most, pair.first, pair.second))
 

@@ -98,12 +98,13 @@ class Store:
             self._lock.close()
             raise StoreError(f"another run is writing to {folder}") from None
         path = folder / "class.sqlite"
+        self._base = sqlite3.connect(path, isolation_level=None)
         try:
-            self._base = sqlite3.connect(path, isolation_level=None)
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = NORMAL")
             self._base.executescript(SCHEMA)
         except sqlite3.DatabaseError as error:
+            self.close()
             raise StoreError(f"{path} is no file of results: {error}") from None
 
     def close(self) -> None:

@@ -157,8 +157,8 @@ def _expect_free(folder: Path, path: PurePosixPath, *, is_folder: bool) -> None:
     for place in (*reversed((folder / path).parents), folder / path):
         if not place.is_relative_to(folder) or place == folder:
             continue
-        last = place == folder / path
-        if place.is_symlink() or (last and place.exists() and not (is_folder and place.is_dir())):
+        may_be = place.is_dir() and (is_folder or place != folder / path)
+        if place.is_symlink() or (place.exists() and not may_be):
             raise Refused(f"holds {_brief(str(path))} twice, or through a link")
 
 
@@ -201,8 +201,8 @@ def expect_links_inside(folder: Path) -> None:
                 continue
             inside = path.relative_to(folder)
             try:
-                target = path.resolve(strict=True)
+                if not path.resolve().is_relative_to(whole):
+                    raise Refused(f"holds {inside}, a link to a place outside")
+                path.resolve(strict=True)
             except (OSError, RuntimeError):
                 raise Refused(f"holds {inside}, a link to nothing") from None
-            if not target.is_relative_to(whole):
-                raise Refused(f"holds {inside}, a link to a place outside")
