@@ -42,7 +42,10 @@ const GRAMMAR = [
 const SOURCE = { what: "the name of a source, or ` : ` and the argument", fits: isName };
 
 const isSameParam = (a, b) =>
-  a.dtype === b.dtype && a.shape === b.shape && String(a.arg.range) === String(b.arg.range) && a.arg.text === b.arg.text;
+  a.dtype === b.dtype &&
+  a.shape === b.shape &&
+  String(a.arg.range) === String(b.arg.range) &&
+  a.arg.text === b.arg.text;
 
 class Reader extends ArgumentReader {
   outputs = null;

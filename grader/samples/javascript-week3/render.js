@@ -118,13 +118,12 @@ class Renderer {
 
   /** The element of a node at indices: {text, gate}, where it may be read if the gate is true. */
   element(node, at, gate) {
-    const { op, src, arg, shape } = node;
+    for (; !this.held.has(node) && (node.op === "AFTER" || node.op in moves); [node] = node.src)
+      if (node.op !== "AFTER") [at, gate] = moves[node.op](this, node, at, gate);
     const held = this.held.get(node);
-    if (held) return { text: held.array ? `${held.array}[${Renderer.flat(shape, at)}]` : held, gate };
-    if (op === "CONST") return { text: c.constant(arg.value, node.dtype), gate };
-    if (op in moves) return this.element(src[0], ...moves[op](this, node, at, gate));
-    if (op === "AFTER") return this.element(src[0], at, gate);
-    return { text: `${this.storageOf(node)}[${Renderer.flat(shape, at)}]`, gate };
+    if (typeof held === "string") return { text: held, gate };
+    if (node.op === "CONST") return { text: c.constant(node.arg.value, node.dtype), gate };
+    return { text: `${held?.array ?? this.storageOf(node)}[${Renderer.flat(node.shape, at)}]`, gate };
   }
 
   /** The value at indices, by name: 0 where the gate is false. */
@@ -264,7 +263,10 @@ class Renderer {
 const moves = {
   INDEX: (to, { src: [, ...indices] }, at, gate) => {
     const rest = [...at];
-    const chosen = indices.map((index) => to.index(`(int64_t)${to.value(index, index.shape.length ? [rest.shift()] : [], gate)}`));
+    const chosen = indices.map((index) => {
+      const own = index.shape.length ? [rest.shift()] : [];
+      return to.index(`(int64_t)${to.value(index, own, gate)}`);
+    });
     return [[...chosen, ...rest], gate];
   },
   RESHAPE: (to, { src: [x], shape }, at, gate) => {
