@@ -7,6 +7,10 @@ credit is that of the strictest threshold that the ratio of times, ours over the
 not pass: not the median, but the upper end of its interval. Where a threshold lies in the
 interval, or others kept the machine busy, it is measured once more.
 
+Gates that are counted come first: {"counted": {"thresholds", "cases"}}. Their ratio is that of the
+bytes that the program's loads and stores move to those that any program must (`counting`). It is
+the same every time.
+
 Outcomes: passed (the full credit), partial, failed (none), and two that earn nothing yet:
 "held for review" (faster than this machine can be) and "not measurable" (no reference, no compiler,
 too few cores, a busy machine, an interval too wide to tell credits apart).
@@ -28,7 +32,10 @@ from grader.bench.row import Row
 from grader.bench.runner import run as run_job
 from grader.bench.timing import Plan, median
 from grader.bench.worker import Job
+from grader.counting import Counts, UncountableError, moved
 from grader.floor import least_seconds
+from grader.run_c import RunError
+from grader.verdict import Verdict
 from grader.weeks import Week
 from week05_06_memory.machine import detect
 
@@ -39,6 +46,12 @@ CERTAINTY = 95.0
 RESAMPLES = 1000
 WIDE = 1.25
 """How far an interval may reach, upper over lower end, if a threshold lies in it."""
+
+LEAST = 3
+"""Rounds, without which nothing is earned."""
+
+BYTES = "bytes"
+"""The reference of gates that are counted."""
 
 HELD = "held for review"
 UNMEASURED = "not measurable"
@@ -73,6 +86,15 @@ class Gates:
     suite: str
     rounds: int
     gates: tuple[Gate, ...]
+    counted: tuple[Gate, ...] = ()
+
+    def only(self, cases: Sequence[str]) -> Gates:
+        """Those of these cases; all if none are named."""
+        timed, counted = (
+            tuple(gate for gate in group if not cases or gate.case in cases)
+            for group in (self.gates, self.counted)
+        )
+        return replace(self, gates=timed, counted=counted)
 
 
 @dataclass(frozen=True)
@@ -106,7 +128,13 @@ def gates_of(package: str, file: Path = FILE) -> Gates | None:
     table = json.loads(file.read_text(encoding="utf-8")).get(package)
     if table is None:
         return None
-    return Gates(table["suite"], table["rounds"], tuple(_gate(table, g) for g in table["gates"]))
+    timed = tuple(_gate(table, gate) for gate in table["gates"])
+    given = table.get("counted", {"cases": []})
+    counted = tuple(
+        _gate({**given, "reference": BYTES}, {"case": case, "threads": 1})
+        for case in given["cases"]
+    )
+    return Gates(table["suite"], table["rounds"], timed, counted)
 
 
 def _gate(table: dict[str, Any], given: dict[str, Any]) -> Gate:
@@ -116,6 +144,7 @@ def _gate(table: dict[str, Any], given: dict[str, Any]) -> Gate:
 
 
 Measure = Callable[[Job, int], Iterator[Row | str]]
+Count = Callable[[Job], tuple[float, Counts]]
 
 
 def run(
@@ -126,12 +155,16 @@ def run(
     seed: int = 0,
     rounds: int | None = None,
     measure: Measure = run_job,
+    count: Count = moved,
 ) -> Iterator[GateResult | str]:
     """The case of each gate when it begins, and its result when that is known."""
     against = [*EAGER, *(g.reference for g in gates.gates if g.reference not in (*EAGER, "best"))]
     plan = Plan(rounds or gates.rounds, sets=3)
     job = Job(gates.suite, (), against, plan, seed, week.last, str(submission or "") or None)
     cores = len(os.sched_getaffinity(0))
+    for gate in gates.counted:
+        yield gate.case
+        yield judge_counted(gate, job, count)
     for threads in sorted({gate.threads for gate in gates.gates}):
         open_gates = {gate.case: gate for gate in gates.gates if gate.threads == threads}
         if threads > cores:
@@ -173,9 +206,30 @@ def judge(gate: Gate, row: Row, earlier: Sequence[float] = ()) -> GateResult:
     if row.disturbed:
         return replace(result, message="busy: other processes ran in too many rounds")
     credit, hoped = gate.credit(high), gate.credit(low)
+    if hoped and len(ratios) < LEAST:
+        return replace(result, message=f"expected {LEAST} rounds, got {len(ratios)} in the time")
     if credit != hoped and high > WIDE * low:
         why = f"the interval is too wide to tell a credit of {credit:g} from {hoped:g}"
         return replace(result, message=why)
+    return _earning(gate, result, credit)
+
+
+def judge_counted(gate: Gate, job: Job, count: Count = moved) -> GateResult:
+    """What the bytes earn that a program moves."""
+    result = unmeasured(gate, "")
+    try:
+        ratio, counts = count(replace(job, cases=(gate.case,)))
+    except UncountableError as why:
+        return replace(result, message=str(why))
+    except RunError as error:
+        outcome = UNMEASURED if error.verdict is Verdict.GRADER else "failed"
+        return replace(result, outcome=outcome, message=error.sentence)
+    result = _earning(gate, result, gate.credit(ratio))
+    message = "" if result.outcome == "passed" else str(counts)
+    return replace(result, ratio=ratio, low=ratio, high=ratio, message=message)
+
+
+def _earning(gate: Gate, result: GateResult, credit: float) -> GateResult:
     full = credit == gate.thresholds[0].credit
     outcome = "passed" if full else "partial" if credit else "failed"
     return replace(result, outcome=outcome, credit=credit, message="")

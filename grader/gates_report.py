@@ -8,9 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grader.gates import CERTAINTY, HELD, UNMEASURED, WIDE, GateResult, gates_of
+from grader.gates import BYTES, CERTAINTY, HELD, UNMEASURED, WIDE, GateResult, gates_of
 
-MEANING = {"best": "the faster of NumPy and PyTorch"}
+MEANING = {
+    "best": "the time of the faster of NumPy and PyTorch",
+    BYTES: "the bytes that any program must move (counted, not timed)",
+}
 STYLES = {
     "passed": "green",
     "partial": "yellow",
@@ -22,16 +25,24 @@ STYLES = {
 
 def line(result: GateResult) -> Text:
     """A gate on one line."""
-    text = Text(f"gate {result.case}, {result.threads} thread{'s' * (result.threads > 1)}: ")
+    text = Text(f"gate {result.case}, {_how(result)}: ")
     text.append(result.outcome, STYLES[result.outcome])
     text.append(f" {shown(result)}" if result.ratio is not None else "")
     return text.append(f" ({result.message})" if result.message else "")
+
+
+def _how(result: GateResult) -> str:
+    if result.reference == BYTES:
+        return "bytes"
+    return f"{result.threads} thread{'s' * (result.threads > 1)}"
 
 
 def shown(result: GateResult) -> str:
     """The ratio and where it may lie."""
     if result.ratio is None:
         return "–"
+    if result.reference == BYTES:
+        return f"{result.ratio:.2f}"
     return f"{result.ratio:.2f} [{result.low:.2f}, {result.high:.2f}]"
 
 
@@ -46,13 +57,16 @@ def points(results: Sequence[GateResult]) -> str:
 
 def table(results: Sequence[GateResult]) -> Table:
     """A row a gate."""
-    found = Table(title="gates: our time over the reference's", title_justify="left")
-    for name in ("case", "threads", "ratio", "credit", ""):
+    found = Table(
+        title="gates: our time, or the bytes that are moved, over the reference's",
+        title_justify="left",
+    )
+    for name in ("case", "measured", "ratio", "credit", ""):
         found.add_column(name, justify="left" if name in ("case", "") else "right", no_wrap=True)
     for result in results:
         outcome = Text(result.outcome, STYLES[result.outcome])
         credit = f"{result.credit:.2f}"
-        found.add_row(result.case, str(result.threads), shown(result), credit, outcome)
+        found.add_row(result.case, _how(result), shown(result), credit, outcome)
     return found
 
 
@@ -63,7 +77,7 @@ def remarks(results: Sequence[GateResult]) -> Iterator[Text]:
         if result.message:
             found.setdefault(result.message, []).append(result)
     for message, members in found.items():
-        names = ", ".join(f"{m.case} ({m.threads})" for m in members)
+        names = ", ".join(f"{m.case} ({_how(m)})" for m in members)
         yield Text(f"{names if len(members) < len(results) else 'all'}: {message}", "yellow")
 
 
@@ -75,7 +89,8 @@ def show(console: Console, package: str, results: Sequence[GateResult]) -> None:
     console.print(table(results))
     for remark in remarks(results):
         console.print(remark, soft_wrap=True)
-    for thresholds, reference in dict.fromkeys((g.thresholds, g.reference) for g in gates.gates):
+    every = (*gates.counted, *gates.gates)
+    for thresholds, reference in dict.fromkeys((g.thresholds, g.reference) for g in every):
         words = ", ".join(f"{t.credit:g} up to {t.ratio:g}" for t in thresholds)
         console.print(
             Text(f"credit by the ratio to {MEANING.get(reference, reference)}: {words}", "dim"),

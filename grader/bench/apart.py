@@ -17,7 +17,6 @@ import os
 import random
 import selectors
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -28,7 +27,6 @@ import numpy as np
 from grader import sandbox
 from grader.bench.contenders import AbsentError, threads
 from grader.bench.workload import Answer, Answers, Array, Result, Workload, result_of
-from grader.processes import Family
 from grader.run_c import RunError, build, build_runner
 from grader.sandbox import MIB, Limits
 from grader.verdict import Verdict
@@ -43,6 +41,10 @@ MANTISSA = 23
 CHANGED = 1024
 """Of so many words one is changed before a sample is timed."""
 
+LONG = 0.5
+"""Seconds for a right result, from which on not every one is computed."""
+
+SECRET = random.SystemRandom()
 LOAD = -1
 SIGNALLED = 128
 """And the signal: the exit status of what stands before a program that died of one."""
@@ -69,6 +71,7 @@ class Apart:
         self._changing = [x for x in inputs if x.dtype.kind == "f"]
         self._words = sum(x.nbytes // 4 for x in self._changing)
         self._changes: list[Array] = []
+        self._answered = 0.0
         library = build(source)
         self.folder = tempfile.TemporaryDirectory(prefix="grader-bench-")
         self._start(library)
@@ -91,16 +94,9 @@ class Apart:
         sizes += [str(out.nbytes) for out in self.outs]
         command = ["./harness", "./library.so", str(threads()), str(len(self.outs)), *sizes]
         with (place / "stderr").open("wb") as stderr:
-            self.process = subprocess.Popen(
-                [*sandbox.prefix(self.limits), *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                cwd=place,
-                env=sandbox.environment(self.folder.name),
-                start_new_session=True,
+            self.process, self.family = sandbox.start(
+                command, place, limits=self.limits, stderr=stderr
             )
-        self.family = Family(self.process.pid, self.folder.name)
 
     def _find(self) -> None:
         """Which process it is: what closes it off may stand between."""
@@ -125,7 +121,7 @@ class Apart:
 
     def _command(self, calls: int, changes: int = 0) -> None:
         self._signal(signal.SIGCONT)
-        seed, token = random.SystemRandom().getrandbits(63), random.getrandbits(63)
+        seed, token = SECRET.getrandbits(63), SECRET.getrandbits(63)
         got = self._answer(b"%d %d %d %d\n" % (calls, changes, seed, token))
         self._signal(signal.SIGSTOP)
         if got != b"%d\n" % token:
@@ -194,10 +190,19 @@ class Apart:
         self._change()
         try:
             self._expect_unwritten()
-            if self._changing:
-                answer = self.workload.answer(list(self.inputs))
+            return self._compared(found, answer)
         finally:
             self._change()
+
+    def _compared(self, found: Result, answer: Answer | Answers) -> str:
+        """What is wrong with it; where the right result takes long, in a secret half of cases."""
+        if not self._changing:
+            return answer.fault(found)
+        if self._answered > LONG and SECRET.random() < 0.5:
+            return ""
+        start = time.perf_counter()
+        answer = self.workload.answer(list(self.inputs))
+        self._answered = time.perf_counter() - start
         return answer.fault(found)
 
     def _expect_alone(self) -> None:

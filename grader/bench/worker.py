@@ -72,9 +72,10 @@ class Job:
         find_toolchain()
         if not self.week:
             return Ours(workload, inputs, WEEKS[-1].reference())
-        return Apart(workload, inputs, self._source(workload))
+        return Apart(workload, inputs, self.source(workload))
 
-    def _source(self, workload: Workload) -> str:
+    def source(self, workload: Workload) -> str:
+        """The C of a workload, as the compiler that is judged prints it."""
         subject = self._subject()
 
         def grad(program: UOp, slots: Sequence[int]) -> UOp:
@@ -92,8 +93,10 @@ class Job:
         if self.submission is None:
             return InProcess(week.reference(), week.last)
         given = load(Path(self.submission))
-        limits = Limits().within(given.seconds)
-        return SubprocessCompiler(given.compiler, given.folder, week.last, limits, given.name)
+        limits, folder = Limits().within(given.seconds), given.folder
+        return SubprocessCompiler(
+            given.compiler, folder, week.last, limits, given.name, given.reads
+        )
 
 
 def _ask(subject: Subject, words: Sequence[str], program: UOp) -> str:

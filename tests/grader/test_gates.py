@@ -9,8 +9,10 @@ from grader import cli, gates, session
 from grader.bench.row import Row
 from grader.bench.suites import SUITES
 from grader.bench.timing import Round
+from grader.counting import Counts, UncountableError
 from grader.floor import least_seconds
 from grader.gates import (
+    BYTES,
     FILE,
     HELD,
     UNMEASURED,
@@ -23,6 +25,8 @@ from grader.gates import (
     judge,
 )
 from grader.results import Result, WeekResult
+from grader.run_c import RunError
+from grader.verdict import Verdict
 from grader.weeks import WEEKS, week_of
 from tests.grader.compilers import ECHO, submission
 from week05_06_memory.machine import Machine
@@ -117,6 +121,8 @@ def test_on_a_busy_machine_nothing_is_earned():
         ((0.5, 0.9, 1.9), UNMEASURED, 0.0),
         ((1.2, 1.5, 1.9), "partial", 0.5),
         ((1.9, 1.95, 2.05), "failed", 0.0),
+        ((0.5, 0.5), UNMEASURED, 0.0),
+        ((9.0,), "failed", 0.0),
     ],
 )
 def test_what_counts_is_the_upper_end_of_the_interval(ratios, outcome, credit):
@@ -149,6 +155,15 @@ def test_the_interval_holds_the_median_and_narrows():
     low, high = interval(few)
     assert low <= 1.0 <= high
     assert interval(many)[1] - interval(many)[0] < high - low
+
+
+def raising(error):
+    """A function of a job that does not return."""
+
+    def count(job):
+        raise error
+
+    return count
 
 
 def measuring(rows):
@@ -207,9 +222,31 @@ def test_what_was_measured_on_a_busy_machine_is_measured_again_and_does_not_coun
     assert (result.outcome, len(jobs)) == (UNMEASURED, 2)
 
 
+@pytest.mark.parametrize(
+    ("counted", "outcome", "credit", "says"),
+    [
+        (lambda job: (0.7, Counts(3, 2, 20, 1)), "passed", 1.0, ""),
+        (lambda job: (1.5, Counts(3, 2, 20, 1)), "partial", 0.5, "3 loads and 2 stores in 1 loop"),
+        (lambda job: (2.5, Counts(3, 2, 20, 4)), "failed", 0.0, "in 4 loop nest(s)"),
+        (raising(UncountableError("not countable here: clang")), UNMEASURED, 0.0, "clang"),
+        (raising(RunError(Verdict.CRASH, "SIGSEGV")), "failed", 0.0, "SIGSEGV"),
+        (raising(RunError(Verdict.GRADER, "no compiler")), UNMEASURED, 0.0, "no compiler"),
+    ],
+)
+def test_what_is_counted_comes_first_and_is_exact(counted, outcome, credit, says):
+    gate = Gate("exp", 1, BYTES, STEPS)
+    measure, _ = measuring([noisy(0.5, 0.5, 0.5)])
+    found = Gates("week5", 3, (GATE,), (gate,))
+    first, timed = results(found, measure, count=counted)
+    assert (first.case, first.outcome, first.credit) == ("exp", outcome, credit)
+    assert says in first.message
+    assert first.low == first.ratio == first.high
+    assert timed.outcome == "passed"
+
+
 def test_threads_are_measured_apart():
     found = Gates("week5", 3, (GATE, Gate("gemm", 2, "best", STEPS)))
-    measure, jobs = measuring([noisy(0.5)] * 2)
+    measure, jobs = measuring([noisy(0.5, 0.5, 0.5)] * 2)
     assert [r.threads for r in results(found, measure)] == [1, 2]
     assert [(cases, threads) for cases, threads, _ in jobs] == [(("gemm",), 1), (("gemm",), 2)]
 
@@ -227,7 +264,7 @@ def test_the_data_file_names_cases_that_exist():
         found = gates_of(package)
         assert package in {week.package for week in WEEKS}
         names = {workload.name for workload in SUITES[found.suite]()}
-        for gate in found.gates:
+        for gate in (*found.gates, *found.counted):
             assert gate.case in names
             steps = [t.credit for t in gate.thresholds]
             assert steps == sorted(steps, reverse=True)
@@ -302,10 +339,10 @@ def test_gates_are_reported(grade):
         "points: 1.00 of 2\n",
         "the upper end of its 95 % interval",
         "0.80 [0.70, 0.90]",
-        "to the faster of NumPy and PyTorch: 1 up to 1, 0.5",
+        "to the time of the faster of NumPy and PyTorch: 1 up to 1, 0.5",
     ):
         assert part in result.output
-    assert "slow (1): others ran" in result.output
+    assert "slow (1 thread): others ran" in result.output
     assert grade(PASSED)[0].exit_code == 0
 
 

@@ -166,7 +166,7 @@ def gated(source: str, ratio: float = GAIN) -> Run:
         row = Row(PRODUCT.name, 1, PRODUCT.flops, PRODUCT.bytes)
         row.take(found)
         row.disturbed = False
-        row.ratios = {name: [ratio] for name, ratio in row.ratio.items()}
+        row.ratios = {name: [ratio] * gates.LEAST for name, ratio in row.ratio.items()}
         return _outcome(gates.judge(Gate("gemm", 1, "honest", (Threshold(ratio, 1.0),)), row))
 
     return run
