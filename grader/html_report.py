@@ -68,6 +68,7 @@ def _page(run: RunResult) -> View:
         "verdicts": kinds.most_common(),
         "weeks": [_week(run, week) for week in run.weeks],
         "certainty": f"{CERTAINTY:g}",
+        "axis": [f"{end:g}" for end in AXIS],
     }
 
 

@@ -135,8 +135,9 @@ def _test_part(result: Result) -> Part:
     fault = result.failure is not None and result.failure["verdict"] == Verdict.GRADER
     judged = result.outcome in ("passed", "failed") and not fault
     state = result.outcome if judged else "open"
+    _, bracket, parameters = result.test.partition("[")
     return Part(
-        result.sentence or result.test,
+        f"{result.sentence} {bracket}{parameters}".strip() if result.sentence else result.test,
         state,
         float(result.outcome == "passed"),
         result.seconds,
