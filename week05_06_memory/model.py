@@ -150,11 +150,18 @@ def _is_apart(access: Access, tile: Tile, machine: Machine) -> bool:
     return any(abs(step) * access.bytes > machine.line for step in steps)
 
 
+def rows_kept(machine: Machine) -> int:
+    """Rows of which a line each fills an eighth of the first cache."""
+    return machine.l1 // 8 // machine.line
+
+
 def is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
     """Whether each iteration of a sum reads a row of its own, and nothing packs it."""
     if not nest.summed or access.storage.size * access.bytes <= machine.l2:
         return False
     last = nest.summed[-1]
+    if last.arg.size <= rows_kept(machine):
+        return False
     step = abs(access.stride(last) or 0)
     packed = tile.vector in access.depends and reuse(access, tile, nest) > 1
     return tile.vector is not last and step * access.bytes > machine.line and not packed

@@ -19,7 +19,7 @@ from week05_06_memory.dependence import combines
 from week05_06_memory.fetch import read_again
 from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import is_far, reuse, short_sums
+from week05_06_memory.model import is_far, reuse, rows_kept, short_sums
 from week05_06_memory.nests import ScheduleError, fresh_numbers
 from week05_06_memory.order import Order, Packing, best_order, packings
 from week05_06_memory.roles import Access, Nest, nests_of
@@ -41,6 +41,10 @@ from week05_06_memory.widen import filled_in
 
 ROWS_AT_ONCE = 8
 """Rows that are added, in one pass over them, to sums that stay in the cache."""
+
+
+FEWEST_ROWS = 16
+"""Rows below which bringing sums up to date in memory costs more than reading them again."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,8 @@ class Planner:
         streamed = _streamed(nest, choice, self.machine)
         if streamed is not None and self._hoist(nest, streamed):
             return
-        if _walks_far(nest, choice, self.machine) and self._chunk(nest):
+        rows = _rows_at_a_time(nest, choice, self.machine)
+        if rows and self._chunk(nest, rows):
             return
         choice, order = self._with_order(nest, choices)
         self.decisions.append(Decision(nest, choice, order))
@@ -279,10 +284,9 @@ class Planner:
             return False
         return self._do(Kind(inner, "unroll"), "one pass over the sums for several rows")
 
-    def _chunk(self, nest: Nest) -> bool:
+    def _chunk(self, nest: Nest, rows: int) -> bool:
         """All results in memory, brought up to date by some rows at a time; False if refused."""
         (along,) = nest.summed
-        rows = _rows_kept(self.machine)
         outer, inner = fresh_pair(self.body)
         because = f"a column of {rows} rows stays in the first cache"
         if not self._do(Split(along.arg.id, rows, (outer, inner)), because):
@@ -349,26 +353,24 @@ def _streamed(nest: Nest, choice: Choice, machine: Machine) -> Access | None:
     return None
 
 
-def _rows_kept(machine: Machine) -> int:
-    """Rows of which a line each fills an eighth of the first cache."""
-    return machine.l1 // 8 // machine.line
+def _rows_at_a_time(nest: Nest, choice: Choice, machine: Machine) -> int:
+    """Rows of a matrix in memory, down the columns of which a sum walks again and again; or 0.
 
-
-def _walks_far(nest: Nest, choice: Choice, machine: Machine) -> bool:
-    """Whether a sum walks down columns of a matrix in memory, over and over."""
+    A line of each stays in the first cache, and all of them in half of the second.
+    """
     if len(nest.summed) != 1 or nest.around or nest.root.op is not END:
-        return False
-    (along,) = nest.summed
-    rows = _rows_kept(machine)
-    if along.src or rows < 2 or along.arg.size < 4 * rows:
-        return False
-    staged = {p.access.node for p in packings(nest, choice.tile, machine)}
-    return any(
-        a.node not in staged
-        and is_far(a, choice.tile, nest, machine)
-        and reuse(a, choice.tile, nest) > 2
+        return 0
+    (along,), tile = nest.summed, choice.tile
+    staged = {p.access.node for p in packings(nest, tile, machine)}
+    far = [
+        abs(a.stride(along) or 0) * a.bytes
         for a in nest.inner_accesses
-    )
+        if a.node not in staged and is_far(a, tile, nest, machine) and reuse(a, tile, nest) > 2
+    ]
+    rows = rows_kept(machine)
+    while far and rows > FEWEST_ROWS and rows * max(far) > machine.l2 // 2:
+        rows //= 2
+    return rows if far and rows > 1 and not along.src and along.arg.size >= 4 * rows else 0
 
 
 def _worth_streaming(nest: Nest, machine: Machine) -> bool:

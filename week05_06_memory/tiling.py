@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from week01_uops.node import UOp
 from week02_render.ops import END, open_ranges
-from week05_06_memory.dependence import carried
+from week05_06_memory.dependence import carried, combines
 from week05_06_memory.machine import Machine
 from week05_06_memory.model import Estimate, Tile, estimate
 from week05_06_memory.ops import kind_of
@@ -58,9 +58,10 @@ def best_tiles(nest: Nest, machine: Machine) -> list[Choice]:
 def candidates(nest: Nest, machine: Machine) -> Iterator[Tile]:
     """Tiles with each loop as the vector, and none."""
     free = tileable(nest)
+    counts = {r: _counts(nest, r) for r in nest.results if r in free and not r.src}
     for vector in [r for r in (*nest.results, *nest.summed) if r in free]:
         for lanes in _lanes(nest, vector, machine):
-            yield from _with_vector(nest, vector, lanes, free)
+            yield from _with_vector(nest, vector, lanes, counts, free)
     yield Tile(None, 1, {})
 
 
@@ -96,35 +97,50 @@ def _lanes(nest: Nest, item: UOp, machine: Machine) -> list[int]:
     return found
 
 
-def _with_vector(nest: Nest, vector: UOp, lanes: int, free: frozenset[UOp]) -> Iterator[Tile]:
+def _counts(nest: Nest, item: UOp) -> list[int]:
+    """Numbers of iterations in a tile; where tiles must not overlap, those that leave no rest."""
+    found = [count for count in ROWS[1:] if count <= item.arg.size]
+    even = [count for count in found if item.arg.size % count == 0]
+    alone = nest.root.op is END and combines(nest.root)
+    return even if alone and max(even, default=1) >= SMALLEST else found
+
+
+def _with_vector(
+    nest: Nest,
+    vector: UOp,
+    lanes: int,
+    counts: Mapping[UOp, Sequence[int]],
+    free: frozenset[UOp],
+) -> Iterator[Tile]:
     whole = vector.arg.size // lanes
+    rest = {r: several for r, several in counts.items() if r is not vector}
     if vector in nest.summed:
         for chains in [c for c in CHAINS if c <= whole]:
-            for others in _rows(nest, free - {vector}, lanes):
+            for others in _rows(nest, rest, free - {vector}, lanes):
                 yield Tile(vector, lanes, {vector: chains, **others})
         return
     for vectors in [v for v in VECTORS if v <= whole]:
         if vector.src and vector.arg.size % (vectors * lanes):
             continue
-        for others in _rows(nest, free - {vector}, lanes):
+        for others in _rows(nest, rest, free - {vector}, lanes):
             yield Tile(vector, lanes, {vector: vectors, **others})
 
 
-def _rows(nest: Nest, free: frozenset[UOp], lanes: int) -> Iterator[dict[UOp, int]]:
+def _rows(
+    nest: Nest, counts: Mapping[UOp, Sequence[int]], free: frozenset[UOp], lanes: int
+) -> Iterator[dict[UOp, int]]:
     """Copies along one or two further loops of results, where an operand is shared by them."""
     yield {}
     if not nest.sums:
         yield from _squares(nest, free, lanes)
         return
-    loops = [r for r in nest.results if r in free and not r.src and _shares(nest, r)]
+    loops = [r for r in counts if _shares(nest, r)]
     for item in loops:
-        for count in ROWS[1:]:
-            if count <= item.arg.size:
-                yield {item: count}
+        for count in counts[item]:
+            yield {item: count}
     for first, second in itertools.combinations(loops, 2):
-        for pair in itertools.product((2, 3, 4), repeat=2):
-            if pair[0] <= first.arg.size and pair[1] <= second.arg.size:
-                yield {first: pair[0], second: pair[1]}
+        pairs = itertools.product(counts[first], counts[second])
+        yield from ({first: a, second: b} for a, b in pairs if max(a, b) <= SMALLEST)
 
 
 def _squares(nest: Nest, free: frozenset[UOp], lanes: int) -> Iterator[dict[UOp, int]]:
