@@ -51,7 +51,7 @@ class Reader extends ArgumentReader {
   outputs = null;
   count = 0; // statements so far
   names = new Map(); // name → its node, or null where the statement that defines it is faulty
-  scopes = new Map(); // body of a CALL → its PARAMs, as `paramsOf` gives them
+  scopes = new Map(); // body of a CALL → its PARAMs, as `slotsOf` gives them
   scopeSteps = 0; // nodes visited to find all these PARAMs
 
   constructor(language = week1) {
@@ -197,7 +197,7 @@ class Reader extends ArgumentReader {
 
   /** The body's type, once the arguments are seen to match its PARAMs. */
   typeOfCall([body, ...args]) {
-    if (!this.scopes.has(body)) this.scopes.set(body, this.paramsOf([body]));
+    if (!this.scopes.has(body)) this.scopes.set(body, this.slotsOf(this.scopeOf([body])));
     if (this.scopeSteps > LIMITS.bodies) {
       this.stopped = true;
       throw new Fault("E501", `expected the bodies of all CALLs to have at most ${LIMITS.bodies} nodes`);
@@ -217,16 +217,12 @@ class Reader extends ArgumentReader {
       const [due, got] = [`${dtype.name} [${shape}]`, `${arg.dtype.name} [${arg.shape}]`];
       throw new Fault("E407", `expected ${due} for slot ${slot} of the body, got ${got}`);
     }
-    this.language.checkBody?.(body);
     return { dtype: body.dtype, shape: body.shape };
   }
 
-  /**
-   * Of the PARAMs (or another storage) that `roots` depend on, the first of each slot in the text,
-   * and the others that differ from it. Those in the body of a CALL belong to the CALL.
-   */
-  paramsOf(roots, storage = "PARAM", visited = this.scopeOf(roots)) {
-    const found = [...visited].filter(({ op }) => op === storage);
+  /** Of the PARAMs among nodes, or another storage: the first of each slot, and those that differ. */
+  slotsOf(nodes, storage = "PARAM") {
+    const found = [...nodes].filter(({ op }) => op === storage);
     found.sort((a, b) => a.line.number - b.line.number);
     const params = new Map();
     for (const node of found) if (!params.has(node.arg.slot)) params.set(node.arg.slot, node);
@@ -234,7 +230,7 @@ class Reader extends ArgumentReader {
     return { params, others };
   }
 
-  /** The nodes that `roots` depend on, the bodies of CALLs left out. */
+  /** The nodes that `roots` depend on, without the bodies of CALLs, whose storage belongs to the CALL. */
   scopeOf(roots) {
     const visited = new Set(roots);
     for (const { op, src } of visited) {
@@ -251,8 +247,8 @@ class Reader extends ArgumentReader {
     this.language.checkProgram?.(this);
   }
 
-  checkSlots(storage, visited) {
-    const { params, others } = this.paramsOf([], storage, visited);
+  checkSlots(storage, nodes) {
+    const { params, others } = this.slotsOf(nodes, storage);
     for (const { arg, at, line } of others) {
       const first = params.get(arg.slot).line.number;
       this.report("E408", at, `slot ${arg.slot} is another ${storage} in line ${first}`, line);
