@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from grader.advice import ADVICE
 from grader.formats import scale
 from grader.formats.texts import clean
-from grader.gates import CERTAINTY, GateResult, Threshold, gates_of
+from grader.gates import CERTAINTY, Gate, GateResult, Threshold, gates_of
 from grader.gates_report import MEANING
 from grader.results import Result, RunResult, WeekResult
 from grader.verdict import Verdict, excerpt
@@ -106,7 +106,7 @@ def _week(run: RunResult, week: WeekResult) -> View:
         ],
         "more": len(bad) - len(anchors),
         "gates": [_gate(week.package, gate) for gate in week.gates],
-        "formula": _formula(week.package),
+        "formulas": list(_formulas(week.package)),
         "groups": [_item(item, anchors) for item in found],
     }
 
@@ -148,7 +148,7 @@ def _gate(package: str, gate: GateResult) -> View:
     state = scale.gate_state(gate)
     shown = {
         "case": gate.case,
-        "threads": gate.threads,
+        "how": scale.how(gate.threads, gate.reference),
         "ratio": "–" if gate.ratio is None else f"{gate.ratio:.2f}",
         "credit": f"{gate.credit:.2f}",
         "state": state,
@@ -157,18 +157,18 @@ def _gate(package: str, gate: GateResult) -> View:
         "message": gate.message,
         "measured": False,
     }
-    if gate.ratio is None or gate.low is None or gate.high is None:
+    if gate.ratio is None:
         return shown
-    left, right = place(gate.low), place(gate.high)
+    low, high = gate.low or gate.ratio, gate.high or gate.ratio
+    left, right = place(low), place(high)
     return shown | {
         "measured": True,
-        "low": f"{gate.low:.2f}",
-        "high": f"{gate.high:.2f}",
+        "interval": f"{low:.2f}–{high:.2f}" if low < high else "–",
         "at": round(place(gate.ratio), 1),
         "left": round(left, 1),
         "width": round(max(right - left, 2.0), 1),
         "ticks": [round(place(t.ratio), 1) for t in thresholds(package, gate)],
-        "spoken": f"{gate.ratio:.2f}, between {gate.low:.2f} and {gate.high:.2f}",
+        "spoken": f"{gate.ratio:.2f}, between {low:.2f} and {high:.2f}",
     }
 
 
@@ -181,24 +181,20 @@ def place(ratio: float) -> float:
 
 def thresholds(package: str, result: GateResult) -> tuple[Threshold, ...]:
     """Those of the gate that a result is of."""
-    declared = gates_of(package)
-    same = [
-        gate.thresholds
-        for gate in (declared.gates if declared else ())
-        if (gate.case, gate.threads) == (result.case, result.threads)
-    ]
-    return same[0] if same else ()
+    wanted = (result.case, result.threads, result.reference)
+    found = (g.thresholds for g in _declared(package) if (g.case, g.threads, g.reference) == wanted)
+    return next(found, ())
 
 
-def _formula(package: str) -> str:
-    declared = gates_of(package)
-    lines = []
-    for steps, against in (
-        dict.fromkeys((g.thresholds, g.reference) for g in declared.gates) if declared else ()
-    ):
+def _declared(package: str) -> tuple[Gate, ...]:
+    found = gates_of(package)
+    return (*found.counted, *found.gates) if found else ()
+
+
+def _formulas(package: str) -> Iterator[str]:
+    for steps, against in dict.fromkeys((g.thresholds, g.reference) for g in _declared(package)):
         words = ", ".join(f"{step.credit:g} up to {step.ratio:g}" for step in steps)
-        lines.append(f"The reference is {MEANING.get(against, against)}. Credit: {words}.")
-    return " ".join(lines)
+        yield f"Credit by the ratio to {MEANING.get(against, against)}: {words}."
 
 
 def _item(item: scale.Item, anchors: dict[str, str]) -> View:

@@ -9,6 +9,7 @@ from typing import Any
 from grader.formats import scale
 from grader.formats.scale import Item
 from grader.formats.texts import clean, described
+from grader.gates import BYTES
 from grader.results import RunResult
 
 
@@ -63,7 +64,7 @@ def _leaderboard(run: RunResult) -> list[dict[str, Any]]:
     """The geometric mean of the ratios of times, of each week that has some."""
     rows = []
     for week in run.weeks:
-        if ratios := [gate.ratio for gate in week.gates if gate.ratio]:
+        if ratios := [g.ratio for g in week.gates if g.ratio and g.reference != BYTES]:
             mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
             name = f"{week.title}: our time over the reference's"
             rows.append({"name": name, "value": round(mean, 3), "order": "asc"})

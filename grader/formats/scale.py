@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from grader import failures, gates_report
-from grader.gates import GateResult, gates_of
+from grader.gates import BYTES, GateResult, gates_of
 from grader.results import Result, RunResult, WeekResult
 from grader.session import spec_tests
 from grader.verdict import Verdict, excerpt
@@ -156,16 +157,22 @@ def explained(result: Result, lines: int = 12) -> str:
 def gate_parts(week: WeekResult) -> tuple[Part, ...]:
     """The week's gates, measured or not."""
     declared = gates_of(week.package)
-    wanted = [(gate.case, gate.threads) for gate in declared.gates] if declared else []
-    seen = {(gate.case, gate.threads) for gate in week.gates}
-    missing = [
-        Part(_gate_name(*key), "open", message=NOT_MEASURED) for key in wanted if key not in seen
-    ]
-    return (*map(_gate_part, week.gates), *missing)
+    every = (*declared.counted, *declared.gates) if declared else ()
+    wanted = Counter((gate.case, gate.threads) for gate in every)
+    seen = Counter((gate.case, gate.threads) for gate in week.gates)
+    missing = (wanted - seen).elements()
+    return (
+        *map(_gate_part, week.gates),
+        *(
+            Part(f"{case}, {how(threads)}", "open", message=NOT_MEASURED)
+            for case, threads in missing
+        ),
+    )
 
 
-def _gate_name(case: str, threads: int) -> str:
-    return f"{case}, {threads} thread{'s' * (threads > 1)}"
+def how(threads: int, reference: str = "") -> str:
+    """What a gate measures."""
+    return BYTES if reference == BYTES else f"{threads} thread{'s' * (threads > 1)}"
 
 
 def gate_state(gate: GateResult) -> str:
@@ -178,7 +185,8 @@ def _gate_part(gate: GateResult) -> Part:
     said = f"ratio {gates_report.shown(gate)}" if gate.ratio is not None else ""
     outcome = gate.outcome if state == "open" else ""
     message = ": ".join(filter(None, (said, outcome, gate.message)))
-    return Part(_gate_name(gate.case, gate.threads), state, gate.credit, message=message)
+    name = f"{gate.case}, {how(gate.threads, gate.reference)}"
+    return Part(name, state, gate.credit, message=message)
 
 
 def all_items(run: RunResult) -> list[Item]:

@@ -13,7 +13,7 @@ from grader import gates
 from grader.advice import ADVICE
 from grader.formats import scale
 from grader.judge import Judge
-from grader.sandbox import MIB, Limits
+from grader.sandbox import LEVELS, MIB, Limits
 from grader.subject import reference
 from grader.submission import Submission
 from grader.weeks import WEEKS
@@ -56,20 +56,32 @@ def test_the_limits():
     assert rest[-1][1:] == [str(limits.tasks), str(emitted.tasks)]
 
 
+def test_the_levels_of_the_sandbox():
+    rows = re.findall(r"^\| (\w+) \| ", TEXT.split("| sandbox |")[1], re.MULTILINE)
+    assert tuple(rows[: len(LEVELS)]) == LEVELS[::-1]
+
+
 def test_the_credit_of_gates():
-    (found,) = {gate.thresholds for w in WEEKS for gate in _gates(w)}
+    groups = [
+        group for w in WEEKS if (found := gates.gates_of(w.package)) for group in _groups(found)
+    ]
+    timed, counted = ({gate.thresholds for group in groups[k::2] for gate in group} for k in (0, 1))
     prose = " ".join(TEXT.split())
-    first, *others, last = [(f"{t.credit:g}", f"{t.ratio:g}") for t in found]
-    said = f"{first[0]} up to a ratio of {first[1]}, then "
-    said += ", ".join(f"{credit} up to {ratio}" for credit, ratio in others)
-    assert f"{said}, and {last[0]} up to {last[1]}." in prose
+    ((first, *others, last),) = ([(f"{t.credit:g}", f"{t.ratio:g}") for t in g] for g in timed)
+    said = f"{first[0]} up to a ratio of {first[1]}, then {_listed(others)}, and {_listed([last])}."
+    assert said in prose
+    ((*others, last),) = ([(f"{t.credit:g}", f"{t.ratio:g}") for t in g] for g in counted)
+    assert f"credit is {_listed(others)}, and {_listed([last])}." in prose
     outcomes = [cells[0] for cells in table("Speed")]
     assert outcomes == ["passed", "partial", "failed", gates.UNMEASURED, gates.HELD]
 
 
-def _gates(week):
-    found = gates.gates_of(week.package)
-    return found.gates if found else ()
+def _groups(found):
+    return found.gates, found.counted
+
+
+def _listed(steps):
+    return ", ".join(f"{credit} up to {ratio}" for credit, ratio in steps)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="the sample needs node")
