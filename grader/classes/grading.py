@@ -133,7 +133,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(GRACE)
     except subprocess.TimeoutExpired:
-        family = Family(process.pid, "")
+        family = Family(process.pid, f"class-{process.pid}")
         family.members()
         family.kill()
         process.wait()

@@ -31,7 +31,7 @@ from grader.classes.task import Event, Manner, Outcome, Task
 from grader.processes import Family, Process
 from grader.sandbox import Limits
 from grader.session import Options, run_week
-from grader.subject import SubprocessCompiler
+from grader.subject import judged
 from grader.submission import FILE, Submission, SubmissionError, load
 from grader.verdict import Verdict
 from grader.weeks import ROOT, Week, read, week_of
@@ -53,8 +53,11 @@ def main() -> None:
     threading.Thread(target=_end_with_the_asker, daemon=True).start()
     if task.manner.only:
         os.environ["PYTEST_ADDOPTS"] = f"-k {shlex.quote(task.manner.only)}"
-    outcome, message = grade(task, _tell)
-    _tell({"event": "end", "outcome": outcome, "message": message})
+    try:
+        outcome, message = grade(task, _tell)
+        _tell({"event": "end", "outcome": outcome, "message": message})
+    finally:
+        _end_the_others()
 
 
 def _tell(event: Event) -> None:
@@ -151,7 +154,7 @@ def _probes(week: Week, student: Submission, manner: Manner, tell: Tell) -> None
     folders = [f"week{number:02}/right" for number in range(week.first, week.last + 1)]
     files = sorted(p for f in folders for p in (CONFORMANCE / f).rglob("*.uop"))
     limits = Limits().within(min(manner.timeout or student.seconds, 2.0))
-    compiler = SubprocessCompiler(student.compiler, student.folder, week.last, limits, student.name)
+    compiler = judged(student, week.last, limits)
     for path in files[:: max(1, len(files) // PROBES)][:PROBES]:
         answer = compiler.ask(["simplify"], path.read_bytes())
         printed = _canonical(answer.stdout, week) if answer.verdict is Verdict.OK else None
@@ -167,16 +170,20 @@ def _canonical(text: str, week: Week) -> str | None:
 
 
 def _end_with_the_asker() -> None:
-    """Stop all that was started, so that none forks away, then kill it, then go."""
     sys.stdin.buffer.read()
-    family, stopped = Family(os.getpid(), ""), set[tuple[int, int]]()
+    _end_the_others()
+    os._exit(1)
+
+
+def _end_the_others() -> None:
+    """Stop all that was started here, so that none forks away, then kill it."""
+    family, stopped = Family(os.getpid(), f"class-{os.getpid()}"), set[tuple[int, int]]()
     while fresh := [p for p in _others(family) if p.identity not in stopped]:
         _signal(fresh, signal.SIGSTOP)
         stopped.update(p.identity for p in fresh)
     while left := _others(family):
         _signal(left, signal.SIGKILL)
         time.sleep(0.01)
-    os._exit(1)
 
 
 def _others(family: Family) -> list[Process]:
