@@ -15,7 +15,17 @@ from grader.verdict import Verdict
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
 
-@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
+LONG = {
+    *("timed-honest", "timed-slow", "content-cache", "slow-start", "locks-streams"),
+    *("huge-allocation", "compiler-eats-memory"),
+}
+ALL = [
+    pytest.param(cheat, id=cheat.name, marks=[pytest.mark.nightly] * (cheat.name in LONG))
+    for cheat in CHEATS
+]
+
+
+@pytest.mark.parametrize("cheat", ALL)
 def test_it_is_seen(cheat):
     outcome = cheat.run()
     if outcome.verdict == SKIPPED:
@@ -29,6 +39,7 @@ def test_names_are_words_and_there_is_one_of_each():
     names = [cheat.name for cheat in CHEATS]
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in names)
+    assert set(names) >= LONG
 
 
 def test_a_control_of_each_kind_passes():

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.adversary.case import Cheat, Outcome
-from grader.adversary.cheats.ways import PRINT, SOFTMAX, asked, program, runs
+from grader.adversary.cheats.ways import SOFTMAX, asked, program, runs
 from grader.verdict import Verdict
 
 WEEK = 3
 WRONG_PROGRAM = "uops 1\nx = MUL y y\nreturn x\n"
+SINGLE = """
+uops 1
+x = PARAM : {"slot": 0, "dtype": "int32", "shape": [3]}
+y = ADD x x
+return y
+""".lstrip()
 OTHER_INPUTS = """
 uops 1
 x = PARAM : {"slot": 1, "dtype": "float32", "shape": [3, 1000]}
@@ -23,13 +29,10 @@ def _says(script: str, claim: str, text: str = SOFTMAX, **arguments: object) -> 
 
 
 def _after_a_hang() -> Outcome:
-    """A timeout, and then another question, which must be judged all the same."""
-    script = (
-        "if mkdir asked 2>/dev/null; then sleep 60; else cat program.c; fi"  # hangs the first time
-    )
-    files = {"program.c": program("compute(x, y);")}
-    first = asked(files, ("sh", "-c", script), "runs", SOFTMAX, seconds=0.5)()
-    then = asked(files, PRINT, "runs", SOFTMAX)()
+    """A timeout, and then another question to the same submission, which must be judged."""
+    script = "text=$(cat); case $text in *'[3, 1000]'*) sleep 60;; esac; printf '%s\\n' \"$text\""
+    first = _says(script, "accepts", SOFTMAX, seconds=0.5)
+    then = _says(script, "accepts", SINGLE)
     return then if first.verdict == Verdict.TIMEOUT else first
 
 

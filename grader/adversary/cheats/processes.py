@@ -8,7 +8,7 @@ import sys
 import threading
 
 from grader.adversary.case import Cheat, Outcome
-from grader.adversary.cheats.ways import SOFTMAX, asked, closed_off, program, runs
+from grader.adversary.cheats.ways import SOFTMAX, Run, asked, closed_off, program, runs
 from grader.sandbox import MIB
 from grader.verdict import Verdict
 
@@ -52,8 +52,9 @@ def _accept(server: socket.socket) -> None:
             server.accept()[0].close()
 
 
-def _shell(script: str, seconds: float = 10.0) -> Outcome:
-    return asked({}, ("sh", "-c", script), "runs", SOFTMAX, seconds=seconds)()
+def _shell(script: str, seconds: float = 10.0) -> Run:
+    command = ("sh", "-c", script)
+    return asked({}, command, "runs", SOFTMAX, seconds=seconds, output=MIB)
 
 
 CHEATS = (
@@ -146,14 +147,14 @@ CHEATS = (
         WEEK,
         "a compiler that never answers",
         Verdict.TIMEOUT,
-        lambda: _shell("while :; do :; done", seconds=0.5),
+        _shell("while :; do :; done", seconds=0.5),
     ),
     Cheat(
         "compiler-floods",
         WEEK,
         "a compiler that prints without an end",
         Verdict.OUTPUT,
-        lambda: _shell("yes"),
+        _shell("yes"),
     ),
     Cheat(
         "compiler-eats-memory",

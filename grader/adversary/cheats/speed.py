@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from grader.adversary.case import Cheat
-from grader.adversary.cheats.ways import HONEST, gated, timed, timed_program
+from grader.adversary.cheats.memory import READS_THE_GRADER
+from grader.adversary.cheats.ways import HONEST, closed_off, gated, timed, timed_program
 from grader.verdict import Verdict
 
 WEEK = 5
@@ -159,6 +160,16 @@ CHEATS = (
                 "pthread_create(&one, 0, later, 0); pthread_detach(one);",
                 LATER,
             )
+        ),
+    ),
+    Cheat(
+        "timed-reads-the-grader",
+        WEEK,
+        "looks for the right answer in the memory of the process that holds the clock",
+        Verdict.WRONG,
+        closed_off(
+            timed(timed_program(f"if (readable()) {{ {HONEST} }}", READS_THE_GRADER)),
+            *("bwrap", "landlock"),
         ),
     ),
     Cheat(

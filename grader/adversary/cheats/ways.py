@@ -73,6 +73,7 @@ def asked(
     week: int = 3,
     seconds: float = 10.0,
     memory: int = 2048 * MIB,
+    output: int = 64 * MIB,
     **arguments: object,
 ) -> Run:
     """Judges a folder with these files and a command that is asked, by a claim of `Judge`.
@@ -81,7 +82,7 @@ def asked(
     """
 
     def run() -> Outcome:
-        limits = Limits(seconds=seconds, memory=memory)
+        limits = Limits(seconds=seconds, memory=memory, output=output)
         seed = random.SystemRandom().randrange(1, 1 << 31)
         with tempfile.TemporaryDirectory(prefix="grader-cheat-") as name:
             for file, content in files.items():
