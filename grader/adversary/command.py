@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from grader.adversary import table
-
 CONSOLE = Console()
 ERRORS = Console(stderr=True)
+TABLE = "grader.adversary.table"
+"""Imported when it is asked for: it takes the compilers of all weeks."""
 
 
 @click.command()
@@ -27,6 +28,7 @@ def adversary(names: tuple[str, ...], full: bool, listed: bool, json_file: Path 
     A mutant is judged by a test that is known to kill it, and by all spec tests of its week if that
     one does not. Exit status 1 if one escaped, a right compiler failed, or one could not be judged.
     """
+    table = import_module(TABLE)
     if table.cheats() is None:
         ERRORS.print("There are no cheats here; mutants and right compilers alone.")
     try:
@@ -37,7 +39,8 @@ def adversary(names: tuple[str, ...], full: bool, listed: bool, json_file: Path 
         raise click.UsageError(f"no folder {json_file.resolve().parent} for the file of results")
     if listed:
         for item in items:
-            CONSOLE.print(f"{item.case.name}: {item.case.about}", markup=False, highlight=False)
+            text = f"{item.case.name}: {item.case.about}"
+            CONSOLE.print(text, markup=False, highlight=False, soft_wrap=True)
         return
     done = []
     for row in table.rows(items, json_file):

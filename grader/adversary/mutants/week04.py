@@ -40,13 +40,6 @@ MUTANTS = (
         slow=True,
     ),
     Mutant(
-        "merge-missing",
-        4,
-        "Kernels over equal loops stay apart.",
-        without("merge"),
-        expected=Verdict.BOUND,
-    ),
-    Mutant(
         "merge-of-any-chain",
         4,
         "A kernel is merged with one that it waits for, whatever elements it reads.",
