@@ -166,7 +166,8 @@ def _subject(submission: Submission, week: int | None = None) -> SubprocessCompi
 def _times(submission: Submission) -> Iterator[Finding]:
     """Milliseconds for one answer by a process of its own, and by the server."""
     week, limits = WEEKS[-1].last, Limits().within(submission.seconds)
-    spawned = SubprocessCompiler(submission.compiler, submission.folder, week, limits)
+    folder, reads = submission.folder, submission.reads
+    spawned = SubprocessCompiler(submission.compiler, folder, week, limits, reads=reads)
     says = f"{_median(spawned):.0f} ms for an answer by a process of its own"
     if submission.serve:
         says += f", {_median(_subject(submission)):.1f} ms by the server"

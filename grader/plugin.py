@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from grader import failures
+from grader import failures, sandbox
 from grader.judge import Judge
-from grader.sandbox import Limits
+from grader.sandbox import Limits, SandboxError
 from grader.shrink import Budget
 from grader.smaller import smaller
 from grader.subject import Subject, judged, reference
@@ -53,10 +53,11 @@ def pytest_configure(config: pytest.Config) -> None:
         if config.getoption(option):
             raise pytest.UsageError(f"{option} is about the reference, not about --submission")
     try:
+        sandbox.level()
         found = None if folder is None else load(config.invocation_params.dir / folder)
         if found is not None and not (config.getoption("--built") or _is_worker(config)):
             found.prepare()
-    except SubmissionError as fault:
+    except (SubmissionError, SandboxError) as fault:
         raise pytest.UsageError(str(fault)) from None
     config.stash[SUBMISSION] = found
 

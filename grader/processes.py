@@ -1,7 +1,7 @@
 """Finding and ending all processes of a run, through /proc.
 
-A run's processes are those of its session, their descendants, and those that were started with
-the run's own HOME, so that a child which leaves the session is still found.
+A run's processes are those of its session, their descendants, and those that have the run's own
+HOME or mark, so that a child which leaves the session is still found.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import time
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,20 +55,36 @@ def table() -> list[Process]:
     return [process for process in found if process is not None]
 
 
-def _started_with(pid: int, home: str) -> bool:
+def mark(home: str) -> int:
+    """A run's limit of resident memory: no kernel keeps to it, and all descendants have it."""
+    return 1 << 50 | zlib.crc32(home.encode())
+
+
+def _belongs(pid: int, home: str) -> bool:
+    """Whether a process was started with a HOME, or has its mark."""
+    told = f"HOME={home}".encode() in _told(pid, "environ").split(b"\0")
+    return told or b" %d " % mark(home) in _told(pid, "limits")
+
+
+def _told(pid: int, name: str) -> bytes:
     try:
-        environment = (PROC / str(pid) / "environ").read_bytes()
+        return (PROC / str(pid) / name).read_bytes()
     except OSError:
-        return False
-    return f"HOME={home}".encode() in environment.split(b"\0")
+        return b""
 
 
 class Family:
-    """The processes of one run; its leader must not be reaped before the family has ended."""
+    """The processes of one run; its leader must not be reaped before the family has ended.
 
-    def __init__(self, leader: int, home: str) -> None:
+    Attributes:
+        wrapped: the leader and its only child are bwrap's; they close the run off and are no
+            members.
+    """
+
+    def __init__(self, leader: int, home: str, *, wrapped: bool = False) -> None:
         self.leader = leader
         self.home = home
+        self.wrapped = wrapped
         self._known: set[tuple[int, int]] = set()
 
     def members(self, *, strays: bool = False) -> list[Process]:
@@ -77,13 +94,25 @@ class Family:
             p for p in processes if self.leader in (p.pid, p.session) or p.identity in self._known
         ]
         if strays:
-            mine += [p for p in processes if p not in mine and _started_with(p.pid, self.home)]
+            mine += [p for p in processes if p not in mine and _belongs(p.pid, self.home)]
         pids = {p.pid for p in mine}
         while more := [p for p in processes if p.pid not in pids and p.parent in pids]:
             mine += more
             pids.update(p.pid for p in more)
         self._known.update(p.identity for p in mine)
-        return mine
+        return [p for p in mine if not self._wraps(p)]
+
+    def _wraps(self, process: Process) -> bool:
+        return self.wrapped and self.leader in (process.pid, process.parent)
+
+    def program(self) -> int:
+        """The number of the program itself, once it runs."""
+        if not self.wrapped:
+            return self.leader
+        processes = table()
+        wrappers = {p.pid for p in processes if p.parent == self.leader}
+        found = [(p.started, p.pid) for p in processes if p.parent in wrappers]
+        return min(found, default=(0, self.leader))[1]
 
     def kill(self, patience: float = 2.0) -> None:
         """End them all: stop them, so that none forks away, then kill, until none is left."""

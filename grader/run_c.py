@@ -78,10 +78,12 @@ def _build(source: str, flags: Sequence[str], libraries: Sequence[str]) -> bytes
         raise RunError(Verdict.GRADER, str(error)) from None
     data = source.encode("utf-8", "surrogatepass")
 
+    tools = sandbox.around(toolchain.command[0])
+
     def compile_to(target: Path) -> None:
         target.with_name("program.c").write_bytes(data)
         command = [*toolchain.command, *flags, "program.c", "-o", target.name, *libraries]
-        run = sandbox.run(command, cwd=target.parent, limits=BUILD)
+        run = sandbox.run(command, cwd=target.parent, limits=BUILD, writes=True, reads=tools)
         if run.verdict is not Verdict.OK or run.status:
             raise _build_fault(run)
 
@@ -184,7 +186,7 @@ def _launch(
     harness.chmod(0o700)
     (folder / "library.so").write_bytes(library)
     command = ["./harness", "./library.so", "plan"]
-    ended = sandbox.run(command, cwd=folder, limits=limits or Limits())
+    ended = sandbox.run(command, cwd=folder, limits=limits or Limits(), writes=True)
     _check(ended)
     return ended
 

@@ -17,7 +17,6 @@ import json
 import os
 import selectors
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -64,10 +63,17 @@ def request(verb: Sequence[str], program: bytes) -> bytes:
 class Server:
     """Answers as `sandbox.run` of a command does; its process is started when it is needed."""
 
-    def __init__(self, argv: Sequence[str], cwd: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        limits: Limits | None = None,
+        reads: Sequence[Path] = (),
+    ) -> None:
         self.argv = tuple(argv)
         self.cwd = cwd
         self.limits = limits or Limits()
+        self.reads = tuple(reads)
         self.starts = 0
         self._running: _Running | None = None
 
@@ -94,7 +100,7 @@ class Server:
         if self._running is not None and self._running.ended() is not None:
             self.close()
         if self._running is None:
-            self._running = _Running(self.argv, self.cwd, self.limits)
+            self._running = _Running(self.argv, self.cwd, self.limits, self.reads)
             self.starts += 1
         return self._running
 
@@ -102,25 +108,20 @@ class Server:
 class _Running:
     """One process of a server, and the bytes under way."""
 
-    def __init__(self, argv: Sequence[str], cwd: Path, limits: Limits) -> None:
+    def __init__(
+        self, argv: Sequence[str], cwd: Path, limits: Limits, reads: Sequence[Path]
+    ) -> None:
         self.limits = limits
         self.answer = bytearray()
         self.said = bytearray()
         home = tempfile.mkdtemp(prefix="grader-run-")
         try:
-            self.process = subprocess.Popen(
-                [*sandbox.prefix(limits), *argv],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=cwd,
-                env=sandbox.environment(home),
-                start_new_session=True,
+            self.process, self.family = sandbox.start(
+                argv, Path(home), cwd=cwd, limits=limits, reads=reads
             )
         except (OSError, ValueError) as error:
             shutil.rmtree(home, ignore_errors=True)
             raise _NoAnswerError(Verdict.CRASH, f"cannot start {argv[0]}: {error}") from None
-        self.family = Family(self.process.pid, home)
         self.end = weakref.finalize(self, _end, self.process, self.family, home)
         pipes = self.process.stdin, self.process.stdout, self.process.stderr
         self.stdin, self.stdout, self.stderr = (pipe.fileno() for pipe in pipes if pipe)
@@ -250,12 +251,11 @@ class _Running:
 
 def _how(ended: os.waitid_result) -> str:
     """An end instead of an answer, in words."""
-    if ended.si_code == os.CLD_EXITED:
+    exited = ended.si_code == os.CLD_EXITED
+    verdict, note = sandbox.of_status(ended.si_status if exited else -ended.si_status)
+    if verdict is Verdict.OK:
         return f"the server ended with exit status {ended.si_status} instead of an answer"
-    try:
-        return signal.Signals(ended.si_status).name
-    except ValueError:
-        return f"signal {ended.si_status}"
+    return note
 
 
 def _end(process: subprocess.Popen[bytes], family: Family, home: str) -> None:

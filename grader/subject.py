@@ -67,8 +67,9 @@ class SubprocessCompiler:
 
     Attributes:
         argv: the command, to which a verb and its options are appended.
-        cwd: where it runs.
+        cwd: where it runs, and what it may read.
         week: what it prints is read as a program of this week.
+        reads: other folders that it may read.
     """
 
     def __init__(
@@ -78,12 +79,14 @@ class SubprocessCompiler:
         week: int = 10,
         limits: Limits | None = None,
         name: str = "submission",
+        reads: Sequence[Path] = (),
     ) -> None:
         self.argv = tuple(argv)
         self.cwd = cwd
         self.week = week
         self.limits = limits or Limits()
         self.name = name
+        self.reads = tuple(reads)
 
     @property
     def compiler(self) -> Compiler:
@@ -93,7 +96,8 @@ class SubprocessCompiler:
     def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
         """Run the executable once."""
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-        return _answer(sandbox.run([*self.argv, *verb], data, cwd=self.cwd, limits=self.limits))
+        command, limits = [*self.argv, *verb], self.limits
+        return _answer(sandbox.run(command, data, cwd=self.cwd, limits=limits, reads=self.reads))
 
     def command(self, verb: Sequence[str]) -> str:
         """The command as typed in a shell, from anywhere."""
@@ -129,8 +133,9 @@ class ServedCompiler(SubprocessCompiler):
     """
 
     def __init__(self, submission: Submission, week: int, limits: Limits | None = None) -> None:
-        super().__init__(submission.compiler, submission.folder, week, limits, submission.name)
-        self.server = Server(submission.serve, submission.folder, self.limits)
+        folder, reads = submission.folder, submission.reads
+        super().__init__(submission.compiler, folder, week, limits, submission.name, reads)
+        self.server = Server(submission.serve, folder, self.limits, reads)
         self.sampled = 1 / 8
         self._random = random.SystemRandom()
 
@@ -154,7 +159,8 @@ def judged(submission: Submission, week: int, limits: Limits) -> SubprocessCompi
     """A submission as it is to be asked in a week: through its server, if it has one."""
     if submission.serve:
         return ServedCompiler(submission, week, limits)
-    return SubprocessCompiler(submission.compiler, submission.folder, week, limits, submission.name)
+    folder, name = submission.folder, submission.name
+    return SubprocessCompiler(submission.compiler, folder, week, limits, name, submission.reads)
 
 
 class AnswerError(Exception):

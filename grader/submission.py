@@ -25,8 +25,11 @@ from typing import Any
 from grader import sandbox
 from grader.sandbox import Limits
 from grader.verdict import Verdict, excerpt
+from grader.weeks import ROOT, WEEKS
 
 FILE = "submission.toml"
+COURSE = (*(week.package for week in WEEKS), "projects")
+"""What a submission in Python may import."""
 KEYS = ("name", "language", "weeks", "build", "compiler", "serve", "requires", "timeouts")
 TIMEOUTS = ("build", "verb")
 
@@ -59,6 +62,12 @@ class Submission:
     build_seconds: float = 120.0
     serve: tuple[str, ...] = ()
 
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        """The folders that its commands may read beside its own: the course's are among them."""
+        required = ((self.folder / name).resolve() for name in self.requires)
+        return (*required, *(ROOT / name for name in COURSE))
+
     def prepare(self) -> None:
         """Make it ready to be asked; SubmissionError says what keeps it from that."""
         self.run_build()
@@ -69,7 +78,7 @@ class Submission:
         if not self.build:
             return
         limits = Limits(seconds=self.build_seconds)
-        run = sandbox.run(self.build, cwd=self.folder, limits=limits)
+        run = sandbox.run(self.build, cwd=self.folder, limits=limits, writes=True, reads=self.reads)
         if run.verdict is not Verdict.OK or run.status:
             why = run.note or f"exit status {run.status}"
             words = excerpt((run.stderr or run.stdout).decode("utf-8", "replace"), 20)
@@ -118,6 +127,8 @@ class _Reader:
         for name in self.words("requires", optional=True):
             if not (folder / name).is_dir():
                 raise self.fault(f"requires the folder {name}, which is missing")
+            if (folder / name).resolve().parent not in (folder, folder.parent):
+                raise self.fault(f"expected required folders to lie beside its own, got {name}")
         times = self.timeouts()
         return Submission(
             folder,

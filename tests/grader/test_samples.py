@@ -143,7 +143,8 @@ def judged(folder: Path, seconds: float = 10.0) -> Judge:
     submission = submission_of(folder)
     submission.prepare()
     limits = Limits().within(seconds)
-    return Judge(SubprocessCompiler(submission.compiler, submission.folder, 1, limits), 1)
+    command, folder, reads = submission.compiler, submission.folder, submission.reads
+    return Judge(SubprocessCompiler(command, folder, 1, limits, reads=reads), 1)
 
 
 @pytest.mark.parametrize("name", ["javascript-week1", "c-week1"])

@@ -99,13 +99,18 @@ def test_signal_has_its_name(number):
 
 
 def test_no_core_file(tmp_path):
-    run(["sh", "-c", "kill -SEGV $$"], cwd=tmp_path)
+    run(["sh", "-c", "kill -SEGV $$"], cwd=tmp_path, writes=True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_file_size(tmp_path):
     limits = Limits(file_size=MIB)
-    ended = run(["sh", "-c", "exec head -c 9000000 /dev/zero > big"], cwd=tmp_path, limits=limits)
+    ended = run(
+        ["sh", "-c", "exec head -c 9000000 /dev/zero > big"],
+        cwd=tmp_path,
+        limits=limits,
+        writes=True,
+    )
     assert ended.verdict is Verdict.OUTPUT
     assert (tmp_path / "big").stat().st_size <= MIB
 
@@ -156,7 +161,7 @@ def test_fork_bomb():
 def test_environment(monkeypatch):
     monkeypatch.setenv("SECRET", "seed")
     ended = python("import os; print(*sorted(os.environ))")
-    assert set(ended.stdout.split()) <= {b"HOME", b"LANG", b"LC_CTYPE", b"PATH"}
+    assert set(ended.stdout.split()) <= {b"HOME", b"LANG", b"LC_CTYPE", b"PATH", b"PWD", b"TMPDIR"}
     assert "SECRET" not in environment("/nowhere")
 
 

@@ -1,4 +1,4 @@
-"""Running a program that is not trusted, under limits.
+"""Starting a program in the sandbox, and looking after it until it ends.
 
 The process gets its own session, a fresh HOME, few environment variables and three pipes. Time,
 memory and the number of tasks are watched on its whole family; output past a cap ends it. When
@@ -16,73 +16,58 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from grader.processes import Family
+from grader.sandbox import levels, world
+from grader.sandbox.levels import Reach
+from grader.sandbox.limits import MIB, Completed, Limits
 from grader.verdict import Verdict
 
-MIB = 1 << 20
-PASSED_ON = ("PATH", "OMP_NUM_THREADS", "RUSTUP_HOME")
-TOOLCHAINS = {"RUSTUP_HOME": "~/.rustup"}
-"""Where a command that only chooses a version of a toolchain looks for them."""
+UNSTARTED = (b"bwrap: ", b"landlock: ")
+"""How the words of a level begin that could not start a program."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What a run may use: seconds of wall clock, bytes, and numbers of tasks."""
+def start(
+    argv: Sequence[str],
+    home: Path,
+    *,
+    cwd: Path | None = None,
+    limits: Limits,
+    writes: bool = False,
+    reads: Sequence[Path] = (),
+    stderr: IO[bytes] | int = subprocess.PIPE,
+) -> tuple[subprocess.Popen[bytes], Family]:
+    """Start argv closed off, with pipes; OSError if that cannot be done.
 
-    seconds: float = 10.0
-    memory: int = 2048 * MIB
-    output: int = 64 * MIB
-    errors: int = MIB
-    file_size: int = 512 * MIB
-    tasks: int = 256
-
-    def within(self, seconds: float | None) -> Limits:
-        """The same limits with another wall clock."""
-        return self if seconds is None else replace(self, seconds=seconds)
-
-
-@dataclass(frozen=True)
-class Completed:
-    """How a run ended.
-
-    Attributes:
-        verdict: OK for any exit status, else CRASH, TIMEOUT, MEMORY, OUTPUT or GRADER.
-        status: the exit status, where it exited by itself.
-        note: the signal's name, or the limit that was passed, in words.
+    Args:
+        argv: the command.
+        home: its HOME, in which it may write.
+        cwd: where it runs, and what it may read; its home if not given.
+        limits: of each of its processes; the caller looks after the whole.
+        writes: whether it may write where it runs.
+        reads: other folders that it may read.
+        stderr: as in `subprocess.Popen`.
     """
-
-    verdict: Verdict
-    status: int | None
-    stdout: bytes
-    stderr: bytes
-    seconds: float
-    peak_memory: int = 0
-    note: str = ""
-
-
-def level() -> str:
-    """How far a run is closed off here: what `prefix` can use on this machine."""
-    return "rlimit" if shutil.which("prlimit") else "none"
-
-
-def prefix(limits: Limits) -> list[str]:
-    """The command that stands before an untrusted one and closes it off."""
-    if level() == "none":
-        return []
-    tasks = f"--nproc={limits.tasks + 4096}"
-    return ["prlimit", "--core=0", f"--fsize={limits.file_size}", "--nofile=512", tasks, "--"]
-
-
-def environment(home: str) -> dict[str, str]:
-    """All that an untrusted process learns of ours."""
-    ours = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    places = {name: os.path.expanduser(place) for name, place in TOOLCHAINS.items()}
-    chosen = {name: place for name, place in places.items() if os.path.isdir(place)}
-    return {"PATH": os.defpath, "HOME": home, "LANG": "C.UTF-8", **chosen, **ours}
+    home, place = home.resolve(), (cwd or home).resolve()
+    folders = dict.fromkeys((home, place) if writes else (home,))
+    for folder in folders:
+        levels.lend(folder)
+    tools = [] if "/" in argv[0] else world.around(argv[0])
+    visible = [path.resolve() for path in (*tools, *reads, *(() if writes else (place,)))]
+    reach = Reach(tuple(folders), tuple(path for path in visible if path != home))
+    process = subprocess.Popen(
+        [*levels.prefix(limits, reach, levels.level()), *argv],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        cwd=place,
+        env=levels.environment(str(home)),
+        start_new_session=True,
+    )
+    return process, Family(process.pid, str(home), wrapped=levels.level() == "bwrap")
 
 
 def run(
@@ -91,28 +76,22 @@ def run(
     *,
     cwd: Path | None = None,
     limits: Limits | None = None,
+    writes: bool = False,
+    reads: Sequence[Path] = (),
 ) -> Completed:
-    """Run argv to its end, or to the first limit that it passes."""
-    limits = limits or Limits()
+    """Run argv to its end, or to the first limit that it passes; the arguments are `start`'s."""
+    limits = (limits or Limits()).bounded()
     if (why := _missing(argv[0], cwd)) is not None:
         return Completed(Verdict.GRADER, None, b"", b"", 0.0, note=why)
-    home = tempfile.mkdtemp(prefix="grader-run-")
+    home = Path(tempfile.mkdtemp(prefix="grader-run-"))
     try:
-        process = subprocess.Popen(
-            [*prefix(limits), *argv],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd or home,
-            env=environment(home),
-            start_new_session=True,
-        )
-    except OSError as error:
-        shutil.rmtree(home, ignore_errors=True)
-        why = f"cannot start {argv[0]}: {error.strerror or error}"
-        return Completed(Verdict.GRADER, None, b"", b"", 0.0, note=why)
-    try:
-        return _Watch(process, Family(process.pid, home), limits).to_the_end(stdin)
+        with levels.returned([cwd] if cwd is not None and writes else []):
+            try:
+                started = start(argv, home, cwd=cwd, limits=limits, writes=writes, reads=reads)
+            except OSError as error:
+                why = f"cannot start {argv[0]}: {error.strerror or error}"
+                return Completed(Verdict.GRADER, None, b"", b"", 0.0, note=why)
+            return _Watch(*started, limits).to_the_end(stdin)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -244,19 +223,29 @@ class _Watch:
     def _completed(self) -> Completed:
         seconds = time.monotonic() - self.start
         code = self.process.returncode
-        verdict, note = self.fault or _of_status(code)
-        status = code if self.fault is None and code >= 0 else None
         streams = bytes(self.stdout.data), bytes(self.stderr.data)
+        if self.fault is None and code and streams[1].startswith(UNSTARTED):
+            words = streams[1].decode("utf-8", "replace").splitlines()[0]
+            self.fault = Verdict.GRADER, f"the sandbox did not start: {words}"
+        verdict, note = self.fault or of_status(code)
+        status = code if verdict is Verdict.OK else None
         return Completed(verdict, status, *streams, seconds, self.peak, note)
 
 
-def _of_status(code: int) -> tuple[Verdict, str]:
-    if code >= 0:
+def of_status(code: int) -> tuple[Verdict, str]:
+    """A process's end in words: OK for an exit status, else what ended it.
+
+    A signal is a negative number; bwrap tells it as a shell does, by a status past 128.
+    """
+    number = code - 128 if code > 128 and levels.level() == "bwrap" else -code
+    if number <= 0:
         return Verdict.OK, ""
-    if -code == signal.SIGXFSZ:
+    if number == signal.SIGXFSZ:
         return Verdict.OUTPUT, "a file larger than allowed"
+    if number == signal.SIGXCPU:
+        return Verdict.TIMEOUT, "more processor time than allowed"
     try:
-        name = signal.Signals(-code).name
+        name = signal.Signals(number).name
     except ValueError:
-        name = f"signal {-code}"
+        name = f"signal {number}"
     return Verdict.CRASH, name

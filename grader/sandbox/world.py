@@ -1,0 +1,83 @@
+"""What a program that is not trusted may read besides its own folder, and who owns what it writes.
+
+The system's folders, the Python that runs the grader, and what is on PATH with its libraries. A
+home is no part of it but for these, nor are the grader's files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
+    *("/nix/store", "/gnu/store", "/sys/devices/system"),
+)
+BESIDE = ("lib", "lib64", "libexec", "include")
+"""What a program needs of the folders next to its own."""
+
+TOOLCHAINS = {"RUSTUP_HOME": "~/.rustup"}
+"""Where a command that only chooses a version of a toolchain looks for them."""
+
+MORE = "GRADER_READS"
+"""An environment variable: other folders to be read, as in PATH."""
+
+
+def readable() -> list[Path]:
+    """The folders that every program may read; those that hold the user's home are left out."""
+    folders = [Path(name) for name in (*SYSTEM, sys.prefix, sys.base_prefix)]
+    folders += toolchains().values()
+    for name in _listed("PATH"):
+        folders += _with_libraries(Path(name))
+    return _outermost([*folders, *map(Path, _listed(MORE))])
+
+
+def around(program: str) -> list[Path]:
+    """What a program of ours, or one that is found on PATH, is read from."""
+    found = shutil.which(program)
+    return [] if found is None else _outermost(_with_libraries(Path(found).resolve().parent))
+
+
+def toolchains() -> dict[str, Path]:
+    """Variables that say where toolchains are, and the folders, as far as they exist."""
+    places = {name: os.environ.get(name, place) for name, place in TOOLCHAINS.items()}
+    found = {name: Path(os.path.expanduser(place)) for name, place in places.items()}
+    return {name: place for name, place in found.items() if place.is_dir()}
+
+
+def _listed(variable: str) -> list[str]:
+    names = os.environ.get(variable, "").split(os.pathsep)
+    return [name for name in names if os.path.isabs(name)]
+
+
+def _with_libraries(folder: Path) -> list[Path]:
+    return [folder, *(folder.parent / name for name in BESIDE)]
+
+
+def _outermost(folders: Iterable[Path]) -> list[Path]:
+    """Those that exist, as named and as they are reached, without those that lie in others."""
+    home = Path(os.path.expanduser("~")).resolve()
+    found = {path for folder in folders for path in (folder, folder.resolve())}
+    found = {path for path in found if path.exists() and not home.is_relative_to(path.resolve())}
+    return sorted(path for path in found if not found.intersection(path.parents))
+
+
+def mounts(folder: Path) -> Iterator[Path]:
+    """A folder; where others than its owner may not enter it, what lies in it."""
+    if folder.is_dir() and folder.stat().st_mode & 0o005 != 0o005:
+        yield from folder.iterdir()
+    else:
+        yield folder
+
+
+def give(folder: Path, user: int, group: int) -> None:
+    """Make all of a folder someone's; links are not followed."""
+    os.chown(folder, user, group)
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            with contextlib.suppress(FileNotFoundError):
+                os.chown(os.path.join(place, name), user, group, follow_symlinks=False)
