@@ -9,6 +9,7 @@ import sys
 import time
 import tomllib
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,21 +44,33 @@ def autograder(tmp_path_factory):
         for info in archive.infolist():
             (source / info.filename).chmod(info.external_attr >> 16 & 0o777)
     shutil.copy(source / "run_autograder", base)
+    with (source / "options.txt").open("a") as options:
+        options.write("--no-shrink\n")
+    subprocess.run(["chmod", "-R", "go-rwx", source], check=True)  # as setup.sh does
     for path in (source / "course/week01_uops").glob("test_spec_*.py"):
         if path.name != KEPT:
             path.unlink()
     return base
 
 
-def started(base, folder, code, alone=()):
-    """The running autograder, judging a submission that was uploaded as a folder in a folder."""
+@contextmanager
+def running(base, folder, code, alone=()):
+    """The autograder, judging a submission that was uploaded as a folder in a folder."""
     shutil.rmtree(base / "submission", ignore_errors=True)
     (base / "submission").mkdir()
     submission(base / "submission" / folder, code)
     env = {"PATH": os.environ["PATH"], "AUTOGRADER": str(base), "GRADER_PYTHON": sys.executable}
     command = [*alone, "bash", str(base / "run_autograder")]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(command, cwd="/", env=env, start_new_session=True, text=True, **pipes)
+    process = subprocess.Popen(
+        command, cwd="/", env=env, start_new_session=True, text=True, **pipes
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            Family(process.pid, "no such home").kill()
+        process.communicate()
 
 
 def results(base):
@@ -71,8 +84,8 @@ def offline():
 
 def test_a_run_without_a_network(autograder):
     """From the package alone; results.json has a test a spec file, and the output says why."""
-    process = started(autograder, "mine", ECHO, offline())
-    output, _ = process.communicate(timeout=300)
+    with running(autograder, "mine", ECHO, offline()) as process:
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     found = results(autograder)
     (test,) = found["tests"]
@@ -88,16 +101,13 @@ def test_a_run_without_a_network(autograder):
 
 def test_a_run_that_is_killed_keeps_its_results(autograder):
     """SIGKILL in the middle: what was judged until then is there, the rest is open."""
-    process = started(autograder, ".", f"import time\ntime.sleep(0.3)\n{ECHO}")
-    until = time.monotonic() + 120
-    done = 0
-    while done < 2 and time.monotonic() < until and process.poll() is None:
-        time.sleep(0.1)
-        if (autograder / "results/results.json").exists():
-            parts = re.search(r"(\d+) of \d+ tests are here", results(autograder)["output"])
-            done = int(parts[1]) if parts else 0
-    Family(process.pid, "no such home").kill()
-    process.communicate()
+    with running(autograder, ".", f"import time\ntime.sleep(0.3)\n{ECHO}") as process:
+        until, done = time.monotonic() + 120, 0
+        while done < 2 and time.monotonic() < until and process.poll() is None:
+            time.sleep(0.1)
+            if (autograder / "results/results.json").exists():
+                parts = re.search(r"(\d+) of \d+ tests are here", results(autograder)["output"])
+                done = int(parts[1]) if parts else 0
     found = results(autograder)
     (test,) = found["tests"]
     assert not found["extra_data"]["complete"]
@@ -109,8 +119,8 @@ def test_a_run_that_is_killed_keeps_its_results(autograder):
 @pytest.mark.nightly
 def test_a_run_that_takes_too_long_keeps_its_results(autograder):
     (autograder / "source/seconds.txt").write_text("15\n")
-    process = started(autograder, ".", f"import time\ntime.sleep(4)\n{ECHO}")
-    output, _ = process.communicate(timeout=120)
+    with running(autograder, ".", f"import time\ntime.sleep(4)\n{ECHO}") as process:
+        output, _ = process.communicate(timeout=120)
     (autograder / "source/seconds.txt").write_text("1800\n")
     assert process.returncode == 0, output
     assert not results(autograder)["extra_data"]["complete"]
