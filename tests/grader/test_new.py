@@ -13,6 +13,7 @@ from grader.submission import load
 from grader.verdict import Verdict
 
 PROGRAM = 'uops 1\nx = CONST : {"value": 1, "dtype": "int8"}\nreturn x\n'
+QUICK = ("c", "js", "python")
 
 
 def test_every_language_has_a_template():
@@ -20,7 +21,13 @@ def test_every_language_has_a_template():
     assert set(ALSO.values()) <= set(LANGUAGES)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "language",
+    [
+        *QUICK,
+        *(pytest.param(name, marks=pytest.mark.nightly) for name in LANGUAGES if name not in QUICK),
+    ],
+)
 def test_it_builds_and_answers(tmp_path, language):
     written = write(tmp_path / "mine", language, 'A "quoted" name')
     assert all(path.is_file() for path in written)
