@@ -14,7 +14,6 @@ from grader.sandbox.levels import (
     level,
     trouble,
 )
-from grader.sandbox.levels import in_place as prefix
 from grader.sandbox.limits import MIB, Completed, Limits
 from grader.sandbox.watch import of_status, run, start
 from grader.sandbox.world import around
@@ -32,7 +31,6 @@ __all__ = [
     "environment",
     "level",
     "of_status",
-    "prefix",
     "run",
     "start",
     "trouble",

@@ -216,13 +216,3 @@ def environment(home: str) -> dict[str, str]:
     ours = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     ours |= {name: str(place) for name, place in world.toolchains().items()}
     return {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", **ours}
-
-
-def in_place(limits: Limits) -> list[str]:
-    """As `prefix`, for a process that keeps its number and writes where it runs.
-
-    bwrap stands between a program and its parent, so that the level is landlock at most.
-    """
-    known = [name for name in LEVELS[:-1] if LEVELS.index(name) <= LEVELS.index(level())]
-    name = next(name for name in reversed(known) if not trouble(name))
-    return prefix(limits, Reach((Path(),)), name)
