@@ -11,6 +11,8 @@ from rich.console import Console
 
 CONSOLE = Console()
 ERRORS = Console(stderr=True)
+WIDE = 200
+"""Characters of the table in a file."""
 TABLE = "grader.adversary.table"
 """Imported when it is asked for: it takes the compilers of all weeks."""
 
@@ -47,6 +49,7 @@ def adversary(names: tuple[str, ...], full: bool, listed: bool, json_file: Path 
         done.append(row)
         line = f"{len(done)}/{len(items)} {row.name}: {row.state}, {row.got}, {row.seconds:g} s"
         ERRORS.print(line, markup=False, highlight=False, soft_wrap=True)
-    CONSOLE.print(table.table(done))
+    console = CONSOLE if CONSOLE.is_terminal else Console(width=WIDE)
+    console.print(table.table(done))
     CONSOLE.print(table.summary(done), markup=False, highlight=False)
     sys.exit(0 if all(row.ok for row in done) else 1)

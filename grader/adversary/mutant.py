@@ -40,7 +40,7 @@ class Mutant:
         change: the change; none if the patches are all.
         patches: what else is wrong while it answers.
         expected: the verdict of the test that kills it.
-        slow: that test takes seconds, until a time limit.
+        slow: judging it takes long: nightly.
     """
 
     name: str

@@ -10,6 +10,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from rich.markup import escape
 from rich.table import Table
 
 from grader.adversary.case import Cheat, Outcome
@@ -17,7 +18,7 @@ from grader.adversary.mutant import Mutant
 from grader.adversary.mutants import CONTROLS, MUTANTS
 from grader.adversary.trial import SKIPPED, Trial, judge_by, search
 from grader.failures import write_whole
-from grader.verdict import Verdict
+from grader.verdict import Verdict, excerpt
 
 SCHEMA = 1
 KILLERS = Path(__file__).parent / "killers.json"
@@ -163,7 +164,13 @@ def table(done: Sequence[Row]) -> Table:
     for row in done:
         state = f"[{STYLES[row.state]}]{row.state}[/]"
         shown.add_row(
-            row.name, str(row.week), row.kind, row.expected, row.got, state, row.test or row.told
+            row.name,
+            str(row.week),
+            row.kind,
+            row.expected,
+            row.got,
+            state,
+            escape(row.test or excerpt(row.told, 1, 100)),
         )
     return shown
 

@@ -88,6 +88,7 @@ def judge_by(mutant: Mutant, tests: Sequence[str]) -> Trial:
     ):
         arguments = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
         arguments += ["-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider"]
+        arguments += ["--assert=plain"]  # the grader's modules are imported already
         arguments += ["-p", "grader.plugin", "--no-shrink", "--state", state, "--seed", "0"]
         arguments += [*_options(mutant.name), "-q", "-x", "-m", "not nightly"]
         status = pytest.main([*arguments, *[str(ROOT / test) for test in tests]], [heard])

@@ -23,6 +23,7 @@ CONTROLS = tuple(
             week.first,
             "Nothing: the reference.",
             expected=Verdict.OK,
+            slow=week.first > 1,
         ),
         Mutant(
             f"equal-{week.first}",

@@ -106,6 +106,7 @@ MUTANTS = (
         3,
         "PERMUTE applies the inverse permutation.",
         _moving(PERMUTE, _permuted_back),
+        expected=Verdict.CRASH,
     ),
     Mutant(
         "shrink-from-zero",

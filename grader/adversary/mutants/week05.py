@@ -10,7 +10,7 @@ from grader.adversary.changes import altered, behind, each, instead, rendering
 from grader.adversary.mutant import Change, Mutant, Patch
 from grader.verdict import Verdict
 from week01_uops.node import Op, UOp, const, make
-from week01_uops.ops import ADD, MUL, WHERE
+from week01_uops.ops import ADD, WHERE
 from week01_uops.passes import on_kernels
 from week01_uops.pattern import RightHandSide
 from week01_uops.reference import Reference
@@ -101,12 +101,6 @@ def _terms_but_one(node: UOp) -> tuple[UOp, ...]:
     return found[:-1] or found
 
 
-def _halved(node: UOp, x: UOp) -> UOp | None:
-    """Σ x over a range that x does not depend on → x·n/2."""
-    found = _rhs(ONE_HOT, "sum_of_float")(node, x)
-    return make(MUL, (found, const(0.5, node.dtype))) if isinstance(found, UOp) else None
-
-
 def _other_side(node: UOp, terms: Terms) -> Term | None:
     condition, a, b = node.src
     return VECTOR_TEXT[WHERE](node.with_src((condition, b, a)), (terms[0], terms[2], terms[1]))
@@ -139,12 +133,6 @@ MUTANTS = (
         "A one-hot sum becomes a load whose index is not checked.",
         _rules(LOOPS + altered(ONE_HOT, "one_hot", _unguarded) + ROOTS),
         expected=Verdict.CRASH,
-    ),
-    Mutant(
-        "one-hot-repeats-half",
-        5,
-        "The sum of n equal floats is taken n/2 times.",
-        _rules(LOOPS + altered(ONE_HOT, "sum_of_float", _halved) + ROOTS),
     ),
     Mutant(
         "roots-of-powers",
