@@ -43,7 +43,7 @@ def rename(folder: Path, rng: random.Random) -> None:
     texts = {p: p.read_text() for p in sorted(folder.rglob("*")) if p.suffix in SUFFIXES}
     whole = "\n".join(texts.values())
     found = sorted(set(_DEFINED.findall(whole)))
-    free = [name for name in found if not re.search(rf"\.{name}\b", whole)]
+    free = [name for name in found if not re.search(rf"[.#<`'\"]{name}\b", whole)]
     new = {
         name: f"{rng.choice(WORDS)}_{name}_{rng.randrange(1000)}"
         for name in free

@@ -2,6 +2,8 @@
 
 import math
 import random
+import shutil
+import subprocess
 
 import pytest
 
@@ -43,6 +45,29 @@ def test_a_renamed_copy_is_found_and_another_program_is_not(tmp_path):
     assert alike[("js", "copy")] > 0.9
     assert alike[("js", "c")] < 0.5
     assert [p.printed for p in found] == [None] * len(found) != []
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "says"),
+    [
+        ("c-week1", "gcc -std=c11 -fsyntax-only *.c", ""),
+        (
+            "javascript-week1",
+            "node compiler.js verb",
+            "this compiler knows the verb `simplify` only",
+        ),
+    ],
+)
+def test_a_renamed_copy_is_still_a_program(tmp_path, name, check, says):
+    if shutil.which(check.split()[0]) is None:
+        pytest.skip(f"needs {check.split()[0]}")
+    shutil.copytree(SAMPLES / name, tmp_path / "copy", ignore=shutil.ignore_patterns("compiler"))
+    rename(tmp_path / "copy", random.Random(0))
+    done = subprocess.run(
+        check, shell=True, cwd=tmp_path / "copy", capture_output=True, text=True, check=False
+    )
+    assert done.stderr.startswith(says)
+    assert (done.stderr == "") == (says == "")
 
 
 def test_agreement_on_what_everyone_prints_says_nothing():
