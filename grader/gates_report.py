@@ -25,13 +25,14 @@ STYLES = {
 
 def line(result: GateResult) -> Text:
     """A gate on one line."""
-    text = Text(f"gate {result.case}, {_how(result)}: ")
+    text = Text(f"gate {result.case}, {how(result)}: ")
     text.append(result.outcome, STYLES[result.outcome])
     text.append(f" {shown(result)}" if result.ratio is not None else "")
     return text.append(f" ({result.message})" if result.message else "")
 
 
-def _how(result: GateResult) -> str:
+def how(result: GateResult) -> str:
+    """What was measured, in a word or two."""
     if result.reference == BYTES:
         return "bytes"
     return f"{result.threads} thread{'s' * (result.threads > 1)}"
@@ -66,7 +67,7 @@ def table(results: Sequence[GateResult]) -> Table:
     for result in results:
         outcome = Text(result.outcome, STYLES[result.outcome])
         credit = f"{result.credit:.2f}"
-        found.add_row(result.case, _how(result), shown(result), credit, outcome)
+        found.add_row(result.case, how(result), shown(result), credit, outcome)
     return found
 
 
@@ -77,7 +78,7 @@ def remarks(results: Sequence[GateResult]) -> Iterator[Text]:
         if result.message:
             found.setdefault(result.message, []).append(result)
     for message, members in found.items():
-        names = ", ".join(f"{m.case} ({_how(m)})" for m in members)
+        names = ", ".join(f"{m.case} ({how(m)})" for m in members)
         yield Text(f"{names if len(members) < len(results) else 'all'}: {message}", "yellow")
 
 

@@ -23,6 +23,7 @@ from rich.table import Table
 
 from grader import gates
 from grader.gates import UNMEASURED, GateResult, gates_of
+from grader.gates_report import how, line
 from grader.submission import SubmissionError, load
 from grader.weeks import week_of
 
@@ -86,7 +87,7 @@ def contradictions(done: Sequence[Pass]) -> list[str]:
 
 
 def _name(result: GateResult) -> str:
-    return f"{result.case} ({result.threads})"
+    return f"{result.case}, {how(result)}"
 
 
 def table(done: Sequence[Pass]) -> Table:
@@ -151,9 +152,13 @@ def main(
     done: list[Pass] = []
     for one in passes(measure, times, min(busy, times)):
         done.append(one)
-        how = "busy" if one.busy else "quiet"
+        state = "busy" if one.busy else "quiet"
         now = time.strftime("%H:%M:%S")
-        CONSOLE.print(f"{now} {one.number + 1} of {times}, {how}: {one.score:.2f}", highlight=False)
+        words = f"{now} {one.number + 1} of {times}, {state}: {one.score:.2f}"
+        CONSOLE.print(words, highlight=False)
+        for result in one.results:
+            if result.message:
+                CONSOLE.print(line(result), soft_wrap=True)
     CONSOLE.print(table(done))
     CONSOLE.print(f"scores on a quiet machine: {scores(done, False)}", highlight=False)
     CONSOLE.print(f"scores on a busy machine: {scores(done, True)}", highlight=False)

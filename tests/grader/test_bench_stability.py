@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from grader.bench import stability
 from grader.bench.stability import Pass, contradictions, neighbour, passes, scores
-from grader.gates import UNMEASURED, GateResult
+from grader.gates import BYTES, UNMEASURED, GateResult
 
 
 def result(case, outcome, credit=0.0, ratio=1.0):
@@ -57,7 +57,12 @@ def test_a_neighbour_ends_when_measuring_fails(monkeypatch):
 )
 def test_what_contradicts_itself(outcomes, contradicts):
     done = [Pass(n, False, [result("x", outcome)]) for n, outcome in enumerate(outcomes)]
-    assert contradictions(done) == (["x (1)"] if contradicts else [])
+    assert contradictions(done) == (["x, 1 thread"] if contradicts else [])
+
+
+def test_what_is_counted_and_what_is_timed_are_two_gates():
+    counted = GateResult("x", 1, BYTES, 4.0, "passed", 1.0, 1.0)
+    assert contradictions([Pass(0, False, [counted, result("x", "failed")])]) == []
 
 
 def test_scores():
@@ -95,7 +100,7 @@ def test_the_same_every_time(command):
 def test_not_the_same(command):
     found = command(["passed", "failed"], "--times", "2", "--busy", "0")
     assert found.exit_code == 1
-    assert "different outcomes: exp.64K (1)" in found.output
+    assert "different outcomes: exp.64K, 1 thread" in found.output
 
 
 @pytest.mark.parametrize(
