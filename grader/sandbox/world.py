@@ -20,7 +20,7 @@ SYSTEM = (
 BESIDE = ("lib", "lib64", "libexec", "include")
 """What a program needs of the folders next to its own."""
 
-TOOLCHAINS = {"RUSTUP_HOME": "~/.rustup"}
+TOOLCHAINS = {"RUSTUP_HOME": "~/.rustup", "PYENV_ROOT": "~/.pyenv"}
 """Where a command that only chooses a version of a toolchain looks for them."""
 
 MORE = "GRADER_READS"
