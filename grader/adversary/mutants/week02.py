@@ -186,6 +186,7 @@ MUTANTS = (
         2,
         "A STORE is done whether its gate holds or not.",
         _gateless(STORE),
+        expected=Verdict.CRASH,
     ),
     Mutant(
         "gates-of-loads-lost",
