@@ -125,7 +125,7 @@ COMMANDS = [
 def test_commands_exist(words):
     command = {"uopc": uopc, "grader": grader}[words[0]]
     given = words[1:]
-    while given[0] in getattr(command, "commands", ()):
+    while given and given[0] in getattr(command, "commands", ()):
         command = command.commands[given.pop(0)]
     known = {option for parameter in command.params for option in parameter.opts}
     known |= {"-vv"} if "-v" in known else set()
