@@ -105,12 +105,21 @@ def test_faster_than_the_machine_is_held_for_review(more):
     assert "1 s a call, of which this machine needs" in result.message
 
 
-def test_on_a_busy_machine_nothing_is_earned():
-    row = made(0.5, 0.5)
+@pytest.mark.parametrize("ratio", [0.9, 1.1, 1.7])
+def test_on_a_busy_machine_nothing_is_earned_near_a_threshold(ratio):
+    row = noisy(ratio, ratio, ratio)("gemm")
     row.disturbed = True
     result = judge(GATE, row)
     assert (result.outcome, result.credit) == (UNMEASURED, 0.0)
     assert "busy" in result.message
+
+
+@pytest.mark.parametrize(("ratio", "credit"), [(0.3, 1.0), (1.3, 0.5), (9.0, 0.0)])
+def test_far_from_all_thresholds_a_busy_machine_decides_nothing(ratio, credit):
+    row = noisy(ratio, ratio, ratio)("gemm")
+    row.disturbed = True
+    result = judge(GATE, row)
+    assert (result.outcome != UNMEASURED, result.credit) == (True, credit)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +219,7 @@ def test_near_the_edge_it_is_measured_again_and_both_count():
 
 def test_what_was_measured_on_a_busy_machine_is_measured_again_and_does_not_count():
     def busy(case):
-        row = noisy(0.1, 0.1, 0.1)(case)
+        row = noisy(0.9, 0.9, 0.9)(case)
         row.disturbed = True
         return row
 
