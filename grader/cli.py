@@ -164,17 +164,13 @@ def chosen_weeks(
     found = {week_of(number).first: week_of(number) for number in numbers}
     weeks = [found[first] for first in sorted(found)]
     if student is not None:
-        _expect_offered(student, weeks)
+        for week in weeks:
+            student.expect_named(week)
+        if not weeks:
+            done = ", ".join(map(str, student.weeks))
+            why = f"{student.name} names the weeks {done}, of which none exists yet"
+            raise SubmissionError(why)
     return weeks
-
-
-def _expect_offered(student: Submission, weeks: Sequence[Week]) -> None:
-    done = ", ".join(map(str, student.weeks))
-    for week in weeks:
-        if not any(week.first <= number <= week.last for number in student.weeks):
-            raise SubmissionError(f"{student.name} names the weeks {done}, not {week.title}")
-    if not weeks:
-        raise SubmissionError(f"{student.name} names the weeks {done}, of which none exists yet")
 
 
 def perform(

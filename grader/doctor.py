@@ -18,12 +18,11 @@ from rich.text import Text
 from grader.case import DIAGNOSTIC, FIRST_VERBS
 from grader.judge import Judge
 from grader.new import LANGUAGES, language_of
-from grader.plugin import conformance_files
 from grader.sandbox import Limits
 from grader.subject import Answer, SubprocessCompiler, judged
 from grader.submission import FILE, Submission, SubmissionError, load
 from grader.verdict import SpecFailure, Verdict, excerpt
-from grader.weeks import WEEKS, Week, read
+from grader.weeks import WEEKS, Week, conformance_files, read
 from week01_uops.interchange import ReadErrors
 
 TINY = """uops 1
@@ -186,13 +185,9 @@ def _median(subject: SubprocessCompiler) -> float:
 
 def _weeks(submission: Submission) -> list[Week]:
     """The weeks that are named, and the one behind them."""
-    named = [week for week in WEEKS if _is_named(submission, week)]
+    named = [week for week in WEEKS if submission.names(week)]
     after = [week for week in WEEKS if named and week.first > named[-1].last]
     return [*named, *after[:1]]
-
-
-def _is_named(submission: Submission, week: Week) -> bool:
-    return any(week.first <= number <= week.last for number in submission.weeks)
 
 
 def _smoke(submission: Submission, week: Week, folder: Path) -> Finding:
@@ -200,7 +195,7 @@ def _smoke(submission: Submission, week: Week, folder: Path) -> Finding:
     judge = Judge(_subject(submission, week.last), week.last)
     earlier = [conformance_files(w) for w in WEEKS if w.first <= week.first]
     files = [files for files in earlier if files][-1]
-    named = _is_named(submission, week)
+    named = submission.names(week)
     for path in _some(files):
         try:
             judge.conforms(path)

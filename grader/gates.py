@@ -91,6 +91,11 @@ class Gates:
     gates: tuple[Gate, ...]
     counted: tuple[Gate, ...] = ()
 
+    @property
+    def every(self) -> tuple[Gate, ...]:
+        """Those that are counted, and those that are timed."""
+        return (*self.counted, *self.gates)
+
     def only(self, cases: Sequence[str]) -> Gates:
         """Those of these cases; all if none are named."""
         timed, counted = (
@@ -138,6 +143,12 @@ def gates_of(package: str, file: Path = FILE) -> Gates | None:
         for case in given["cases"]
     )
     return Gates(table["suite"], table["rounds"], timed, counted)
+
+
+def declared(package: str) -> tuple[Gate, ...]:
+    """All gates of a week's package."""
+    found = gates_of(package)
+    return found.every if found else ()
 
 
 def _gate(table: dict[str, Any], given: dict[str, Any]) -> Gate:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grader.gates import BYTES, CERTAINTY, HELD, UNMEASURED, WIDE, GateResult, gates_of
+from grader.gates import BYTES, CERTAINTY, HELD, UNMEASURED, WIDE, Gate, GateResult, declared
 
 MEANING = {
     "best": "the time of the faster of NumPy and PyTorch",
@@ -31,11 +31,18 @@ def line(result: GateResult) -> Text:
     return text.append(f" ({result.message})" if result.message else "")
 
 
-def how(result: GateResult) -> str:
-    """What was measured, in a word or two."""
-    if result.reference == BYTES:
-        return "bytes"
-    return f"{result.threads} thread{'s' * (result.threads > 1)}"
+def how(gate: Gate | GateResult) -> str:
+    """What is measured, in a word or two."""
+    if gate.reference == BYTES:
+        return BYTES
+    return f"{gate.threads} thread{'s' * (gate.threads > 1)}"
+
+
+def formulas(package: str) -> Iterator[str]:
+    """How the gates of a week's package earn credit, a line for each way."""
+    for steps, against in dict.fromkeys((g.thresholds, g.reference) for g in declared(package)):
+        words = ", ".join(f"{step.credit:g} up to {step.ratio:g}" for step in steps)
+        yield f"credit by the ratio to {MEANING.get(against, against)}: {words}"
 
 
 def shown(result: GateResult) -> str:
@@ -84,19 +91,13 @@ def remarks(results: Sequence[GateResult]) -> Iterator[Text]:
 
 def show(console: Console, package: str, results: Sequence[GateResult]) -> None:
     """The table, the points, and the formula, if there are results."""
-    gates = gates_of(package)
-    if gates is None or not results:
+    if not declared(package) or not results:
         return
     console.print(table(results))
     for remark in remarks(results):
         console.print(remark, soft_wrap=True)
-    every = (*gates.counted, *gates.gates)
-    for thresholds, reference in dict.fromkeys((g.thresholds, g.reference) for g in every):
-        words = ", ".join(f"{t.credit:g} up to {t.ratio:g}" for t in thresholds)
-        console.print(
-            Text(f"credit by the ratio to {MEANING.get(reference, reference)}: {words}", "dim"),
-            soft_wrap=True,
-        )
+    for formula in formulas(package):
+        console.print(Text(formula, "dim"), soft_wrap=True)
     console.print(
         Text(
             f"the ratio that counts is the upper end of its {CERTAINTY:g} % interval; if the lower "

@@ -14,8 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from grader.advice import ADVICE
 from grader.formats import scale
 from grader.formats.texts import clean
-from grader.gates import CERTAINTY, Gate, GateResult, Threshold, gates_of
-from grader.gates_report import MEANING
+from grader.gates import CERTAINTY, GateResult, Threshold, declared
+from grader.gates_report import formulas, how
 from grader.results import Result, RunResult, WeekResult
 from grader.verdict import Verdict, excerpt
 
@@ -106,7 +106,7 @@ def _week(run: RunResult, week: WeekResult) -> View:
         ],
         "more": len(bad) - len(anchors),
         "gates": [_gate(week.package, gate) for gate in week.gates],
-        "formulas": list(_formulas(week.package)),
+        "formulas": [f"{f[0].upper()}{f[1:]}." for f in formulas(week.package)],
         "groups": [_item(item, anchors) for item in found],
     }
 
@@ -148,7 +148,7 @@ def _gate(package: str, gate: GateResult) -> View:
     state = scale.gate_state(gate)
     shown = {
         "case": gate.case,
-        "how": scale.how(gate.threads, gate.reference),
+        "how": how(gate),
         "ratio": "–" if gate.ratio is None else f"{gate.ratio:.2f}",
         "credit": f"{gate.credit:.2f}",
         "state": state,
@@ -182,19 +182,8 @@ def place(ratio: float) -> float:
 def thresholds(package: str, result: GateResult) -> tuple[Threshold, ...]:
     """Those of the gate that a result is of."""
     wanted = (result.case, result.threads, result.reference)
-    found = (g.thresholds for g in _declared(package) if (g.case, g.threads, g.reference) == wanted)
+    found = (g.thresholds for g in declared(package) if (g.case, g.threads, g.reference) == wanted)
     return next(found, ())
-
-
-def _declared(package: str) -> tuple[Gate, ...]:
-    found = gates_of(package)
-    return (*found.counted, *found.gates) if found else ()
-
-
-def _formulas(package: str) -> Iterator[str]:
-    for steps, against in dict.fromkeys((g.thresholds, g.reference) for g in _declared(package)):
-        words = ", ".join(f"{step.credit:g} up to {step.ratio:g}" for step in steps)
-        yield f"Credit by the ratio to {MEANING.get(against, against)}: {words}."
 
 
 def _item(item: scale.Item, anchors: dict[str, str]) -> View:

@@ -21,14 +21,13 @@ from grader.smaller import smaller
 from grader.subject import Subject, judged, reference
 from grader.submission import Submission, SubmissionError, load
 from grader.verdict import SpecFailure
-from grader.weeks import WEEKS, Week, week_of
+from grader.weeks import CONFORMANCE, WEEKS, Week, conformance_files, week_of
 from week01_uops.interface import Compiler
 
 SUBMISSION: pytest.StashKey[Submission | None] = pytest.StashKey()
 SHRINKING: pytest.StashKey[float] = pytest.StashKey()
 SHRINK_SECONDS = 60.0
 """For all failures of a run together."""
-CONFORMANCE = Path(__file__).parent / "conformance"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,12 +76,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("conformance_file", files, ids=names)
 
 
-def conformance_files(week: Week) -> list[Path]:
-    """The conformance programs of a week's package, sorted by name."""
-    folders = [CONFORMANCE / f"week{n:02}" for n in range(week.first, week.last + 1)]
-    return sorted(path for folder in folders for path in folder.rglob("*.uop"))
-
-
 def _week_at(path: Path, config: pytest.Config) -> Week | None:
     found = next((week for week in WEEKS if week.folder in path.parents), None)
     number = config.getoption("--week")
@@ -127,7 +120,7 @@ def _subject(config: pytest.Config, week: Week) -> Subject:
     submission = config.stash[SUBMISSION]
     if submission is None:
         return _reference(config, week)
-    if not set(range(week.first, week.last + 1)) & set(submission.weeks):
+    if not submission.names(week):
         done = ", ".join(map(str, submission.weeks))
         pytest.skip(f"{submission.name} is for week(s) {done}, not for {week.title}")
     seconds = config.getoption("--verb-timeout") or submission.seconds

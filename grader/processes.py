@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
 import zlib
 from pathlib import Path
@@ -71,6 +72,19 @@ def _told(pid: int, name: str) -> bytes:
         return (PROC / str(pid) / name).read_bytes()
     except OSError:
         return b""
+
+
+def ended(process: subprocess.Popen[bytes]) -> os.waitid_result | None:
+    """How a child ended, if it has; it stays unreaped, so that its number is kept."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+
+
+def close_pipes(process: subprocess.Popen[bytes]) -> None:
+    """Close our ends."""
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 class Family:

@@ -12,7 +12,6 @@ counts for the request at hand, and the next one is answered by a new process.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import selectors
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from grader import sandbox
-from grader.processes import Family
+from grader.processes import Family, close_pipes, ended
 from grader.sandbox import MIB, Completed, Limits
 from grader.verdict import Verdict, excerpt
 
@@ -97,7 +96,7 @@ class Server:
 
     def _process(self) -> _Running:
         """The process, a new one if there is none that lives."""
-        if self._running is not None and self._running.ended() is not None:
+        if self._running is not None and ended(self._running.process) is not None:
             self.close()
         if self._running is None:
             self._running = _Running(self.argv, self.cwd, self.limits, self.reads)
@@ -128,10 +127,6 @@ class _Running:
         for pipe in (self.stdin, self.stdout, self.stderr):
             os.set_blocking(pipe, False)
 
-    def ended(self) -> os.waitid_result | None:
-        """How the first process ended, if it has; it stays unreaped, so that its number is kept."""
-        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-
     def exchange(self, data: bytes) -> tuple[int, bytes, bytes]:
         """Send a request and receive its answer, or raise a _NoAnswerError."""
         self.said.clear()
@@ -150,8 +145,8 @@ class _Running:
     ) -> tuple[int, bytes, bytes]:
         next_look = time.monotonic() + LOOK
         while True:
-            ended = self.ended()  # before reading, so that its last words are read
-            for key, _ in selector.select(0 if ended else LOOK):
+            over = ended(self.process)  # before reading, so that its last words are read
+            for key, _ in selector.select(0 if over else LOOK):
                 if key.fd == self.stdin:
                     rest = self._send(rest)
                     more = bool(rest)
@@ -163,8 +158,8 @@ class _Running:
                 if rest:
                     raise _NoAnswerError(Verdict.PROTOCOL, "the server answered before it had read")
                 return found
-            if ended is not None:
-                raise _NoAnswerError(Verdict.CRASH, _how(ended))
+            if over is not None:
+                raise _NoAnswerError(Verdict.CRASH, _how(over))
             if (now := time.monotonic()) > deadline:
                 raise _NoAnswerError(Verdict.TIMEOUT, f"more than {self.limits.seconds:g} s")
             if now > next_look:
@@ -240,21 +235,16 @@ class _Running:
         )
 
     def _look(self) -> None:
-        members = self.family.members()
-        if sum(p.memory for p in members) > self.limits.memory:
-            raise _NoAnswerError(Verdict.MEMORY, f"more than {self.limits.memory // MIB} MiB")
-        if sum(p.threads for p in members) > self.limits.tasks:
-            raise _NoAnswerError(
-                Verdict.CRASH, f"more than {self.limits.tasks} processes and threads"
-            )
+        if fault := self.limits.passed(self.family.members()):
+            raise _NoAnswerError(*fault)
 
 
-def _how(ended: os.waitid_result) -> str:
+def _how(over: os.waitid_result) -> str:
     """An end instead of an answer, in words."""
-    exited = ended.si_code == os.CLD_EXITED
-    verdict, note = sandbox.of_status(ended.si_status if exited else -ended.si_status)
+    exited = over.si_code == os.CLD_EXITED
+    verdict, note = sandbox.of_status(over.si_status if exited else -over.si_status)
     if verdict is Verdict.OK:
-        return f"the server ended with exit status {ended.si_status} instead of an answer"
+        return f"the server ended with exit status {over.si_status} instead of an answer"
     return note
 
 
@@ -262,8 +252,5 @@ def _end(process: subprocess.Popen[bytes], family: Family, home: str) -> None:
     """End a server's processes, close its pipes and remove its folder."""
     family.kill()
     process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
+    close_pipes(process)
     shutil.rmtree(home, ignore_errors=True)

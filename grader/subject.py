@@ -95,8 +95,7 @@ class SubprocessCompiler:
 
     def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
         """Run the executable once."""
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-        command, limits = [*self.argv, *verb], self.limits
+        command, limits, data = [*self.argv, *verb], self.limits, _bytes(text)
         return _answer(sandbox.run(command, data, cwd=self.cwd, limits=limits, reads=self.reads))
 
     def command(self, verb: Sequence[str]) -> str:
@@ -141,7 +140,7 @@ class ServedCompiler(SubprocessCompiler):
 
     def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
         """Ask the server; where a process of its own answers otherwise, that is an error."""
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        data = _bytes(text)
         answer = _answer(self.server.ask(verb, data))
         if answer.verdict not in ANSWERED or self._random.random() >= self.sampled:
             return answer
@@ -161,6 +160,10 @@ def judged(submission: Submission, week: int, limits: Limits) -> SubprocessCompi
         return ServedCompiler(submission, week, limits)
     folder, name = submission.folder, submission.name
     return SubprocessCompiler(submission.compiler, folder, week, limits, name, submission.reads)
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
 
 
 class AnswerError(Exception):

@@ -25,7 +25,7 @@ from typing import Any
 from grader import sandbox
 from grader.sandbox import Limits
 from grader.verdict import Verdict, excerpt
-from grader.weeks import ROOT, WEEKS
+from grader.weeks import ROOT, WEEKS, Week
 
 FILE = "submission.toml"
 COURSE = (*(week.package for week in WEEKS), "projects")
@@ -67,6 +67,16 @@ class Submission:
         """The folders that its commands may read beside its own: the course's are among them."""
         required = ((self.folder / name).resolve() for name in self.requires)
         return (*required, *(ROOT / name for name in COURSE))
+
+    def names(self, week: Week) -> bool:
+        """Whether it is to be judged in a week's package."""
+        return any(map(week.holds, self.weeks))
+
+    def expect_named(self, week: Week) -> None:
+        """SubmissionError if it is not to be judged in a week's package."""
+        if not self.names(week):
+            done = ", ".join(map(str, self.weeks))
+            raise SubmissionError(f"{self.name} names the weeks {done}, not {week.title}")
 
     def prepare(self) -> None:
         """Make it ready to be asked; SubmissionError says what keeps it from that."""

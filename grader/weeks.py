@@ -17,6 +17,7 @@ from week04_fusion.ops import OPS
 __all__ = ["MEANING", "OPS", "ROOT", "WEEKS", "Week", "evaluate", "read", "week_of"]
 
 ROOT = Path(__file__).resolve().parent.parent
+CONFORMANCE = ROOT / "grader" / "conformance"
 _NAME = re.compile(r"week(\d\d)(?:_(\d\d))?_\w+")
 
 
@@ -38,6 +39,10 @@ class Week:
         """How a report names it."""
         return f"week {self.first}" + (f"–{self.last}" if self.last > self.first else "")
 
+    def holds(self, number: int) -> bool:
+        """Whether a week of the course is in it."""
+        return self.first <= number <= self.last
+
     def reference(self) -> Reference:
         """The course's own compiler of this week."""
         found: Reference = import_module(f"{self.package}.compiler").REFERENCE
@@ -58,10 +63,16 @@ WEEKS = tuple(_weeks())
 def week_of(number: int) -> Week:
     """The package that holds a week; a KeyError names those that exist."""
     for week in WEEKS:
-        if week.first <= number <= week.last:
+        if week.holds(number):
             return week
     known = ", ".join(w.title for w in WEEKS)
     raise KeyError(f"expected one of {known}, got week {number}")
+
+
+def conformance_files(week: Week) -> list[Path]:
+    """The conformance programs of a week's package, sorted by name."""
+    folders = [CONFORMANCE / f"week{n:02}" for n in range(week.first, week.last + 1)]
+    return sorted(path for folder in folders for path in folder.rglob("*.uop"))
 
 
 def read(text: str | bytes, week: int) -> UOp:

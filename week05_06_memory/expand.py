@@ -16,12 +16,13 @@ from week01_uops.calls import substitute
 from week01_uops.linear import value_of
 from week01_uops.node import UOp, make, toposort
 from week01_uops.rewrite import Trace
-from week02_render.ops import END, INDEX, LOAD
+from week02_render.access import access
+from week02_render.ops import END, LOAD
 from week03_loops.ops import REDUCE
 from week03_loops.reduction import accumulate_with
 from week05_06_memory.flat import flat
 from week05_06_memory.nests import joined, map_closers, number, put
-from week05_06_memory.ops import FETCH, kind_of
+from week05_06_memory.ops import kind_of
 
 
 def expand(body: UOp, trace: Trace) -> UOp:
@@ -120,11 +121,8 @@ def by_address(sums: list[UOp]) -> list[UOp]:
 
 
 def _offset(load: UOp) -> int:
-    place = load.src[0]
-    place = place.src[0] if place.op is FETCH else place
-    if place.op is not INDEX:
-        return 0
-    return flat(place.src[0].shape, [value_of(i) for i in place.src[1:]]).constant
+    where = access(load.src[0])
+    return flat(where.storage.shape, [value_of(i) for i in where.indices]).constant
 
 
 accumulate = accumulate_with(terms, by_address)

@@ -93,8 +93,11 @@ class ThreadPlanner(Planner):
         known = ranges_of(body)
         steps = [item.step for item in self.steps]
         copied = {s.range for s in steps if isinstance(s, Kind) and s.kind == "unroll"}
-        splits = [s for s in steps if isinstance(s, Split) and s.into]
-        halves = {s.into[0]: s.range for s in splits if s.into and s.into[1] in copied}
+        halves = {
+            s.into[0]: s.range
+            for s in steps
+            if isinstance(s, Split) and s.into and s.into[1] in copied
+        }
         for step in steps:
             name = halves.get(step.range, -1) if isinstance(step, Hoist) else -1
             if name in known and known[name].arg.size >= ENOUGH * PARTS:

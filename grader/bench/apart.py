@@ -27,6 +27,7 @@ import numpy as np
 from grader import sandbox
 from grader.bench.contenders import AbsentError, threads
 from grader.bench.workload import Answer, Answers, Array, Result, Workload, result_of
+from grader.processes import close_pipes
 from grader.run_c import RunError, build, build_runner
 from grader.sandbox import MIB, Limits
 from grader.verdict import Verdict
@@ -263,9 +264,7 @@ class Apart:
         """End the process and all that it started."""
         self.family.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
+        close_pipes(self.process)
         self.folder.cleanup()
 
 

@@ -24,6 +24,7 @@ from grader.bench.language import (
     WrongError,
     expect_alike,
     random_weights,
+    shaped,
     tell,
 )
 from week01_uops.dtypes import BY_NAME
@@ -45,7 +46,7 @@ def greedy(config: LlamaConfig, dtype: str, prompt: int, count: int) -> dict[str
     wide = {name: array.astype(np.float32) for name, array in arrays.items()}
     theirs = Torch(config, wide, tokens, count)
     theirs.past = None
-    scores, others = ours.steps.read(tokens), theirs.step(theirs.prompt)
+    scores, others = ours.scores, theirs.step(theirs.prompt)
     written: list[int] = []
     for position in range(prompt, prompt + count):
         expect_alike(scores, others.numpy(), TOLERANCES["float32"])
@@ -64,34 +65,10 @@ def greedy(config: LlamaConfig, dtype: str, prompt: int, count: int) -> dict[str
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--layers", type=click.IntRange(min=1), default=22, show_default=True)
-@click.option("--width", type=click.IntRange(min=1), default=2048, show_default=True)
-@click.option("--inner", type=click.IntRange(min=1), default=5632, show_default=True)
-@click.option("--vocabulary", type=click.IntRange(min=1), default=32000, show_default=True)
-@click.option("--dtype", type=click.Choice(list(TOLERANCES)), default="bfloat16", show_default=True)
-@click.option("--prompt", type=click.IntRange(min=1), default=32, show_default=True)
-@click.option("--tokens", type=click.IntRange(min=1), default=64, show_default=True)
+@shaped(layers=22, prompt=32, tokens=64)
 @JSON
-def main(
-    layers: int,
-    width: int,
-    inner: int,
-    vocabulary: int,
-    dtype: str,
-    prompt: int,
-    tokens: int,
-    json_file: Path | None,
-) -> None:
+def main(config: LlamaConfig, dtype: str, prompt: int, tokens: int, json_file: Path | None) -> None:
     """Compare greedy texts of a model with random weights."""
-    config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=width,
-        intermediate_size=inner,
-        num_hidden_layers=layers,
-        num_attention_heads=32,
-        num_key_value_heads=4,
-        head_dim=width // 32,
-    )
     tell(greedy(config, dtype, prompt, tokens), json_file)
 
 

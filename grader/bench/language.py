@@ -13,6 +13,7 @@ the rounds. PyTorch computes in the dtype of the weights, we in float32.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import itertools
@@ -317,26 +318,43 @@ ALONE = click.option("--alone", is_flag=True, help="Leave PyTorch out.")
 JSON = click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False))
 
 
+def shaped(**defaults: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Options for a Llama's shape, its dtype, and tokens; the command gets a LlamaConfig."""
+    sizes = {"width": 2048, "inner": 5632, "heads": 32, "groups": 4, "vocabulary": 32000}
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def call(**given: Any) -> None:  # noqa: ANN401 - as click passes them
+            layers, *shape = (given.pop(name) for name in ("layers", *sizes))
+            width, inner, heads, groups, vocabulary = shape
+            config = LlamaConfig(
+                vocab_size=vocabulary,
+                hidden_size=width,
+                intermediate_size=inner,
+                num_hidden_layers=layers,
+                num_attention_heads=heads,
+                num_key_value_heads=groups,
+                head_dim=width // heads,
+            )
+            command(config, **given)
+
+        kind = click.Choice(list(TOLERANCES))
+        call = click.option("--dtype", type=kind, default="bfloat16", show_default=True)(call)
+        for name, default in reversed((sizes | defaults).items()):
+            number = click.IntRange(min=1)
+            call = click.option(f"--{name}", type=number, default=default, show_default=True)(call)
+        return call
+
+    return add
+
+
 @main.command("decode")
-@click.option("--layers", type=click.IntRange(min=1), default=4, show_default=True)
-@click.option("--width", type=click.IntRange(min=1), default=2048, show_default=True)
-@click.option("--inner", type=click.IntRange(min=1), default=5632, show_default=True)
-@click.option("--heads", type=click.IntRange(min=1), default=32, show_default=True)
-@click.option("--groups", type=click.IntRange(min=1), default=4, show_default=True)
-@click.option("--vocabulary", type=click.IntRange(min=1), default=32000, show_default=True)
-@click.option("--dtype", type=click.Choice(list(TOLERANCES)), default="bfloat16", show_default=True)
-@click.option("--prompt", type=click.IntRange(min=1), default=64, show_default=True)
-@click.option("--tokens", type=click.IntRange(min=1), default=16, show_default=True)
+@shaped(layers=4, prompt=64, tokens=16)
 @ROUNDS
 @ALONE
 @JSON
 def decode_command(
-    layers: int,
-    width: int,
-    inner: int,
-    heads: int,
-    groups: int,
-    vocabulary: int,
+    config: LlamaConfig,
     dtype: str,
     prompt: int,
     tokens: int,
@@ -345,15 +363,6 @@ def decode_command(
     json_file: Path | None,
 ) -> None:
     """Read a prompt, and write tokens one after the other."""
-    config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=width,
-        intermediate_size=inner,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=groups,
-        head_dim=width // heads,
-    )
     tell(decode(config, dtype, prompt, tokens, rounds, not alone), json_file)
 
 

@@ -34,7 +34,7 @@ from grader.session import Options, run_week
 from grader.subject import judged
 from grader.submission import FILE, Submission, SubmissionError, load
 from grader.verdict import Verdict
-from grader.weeks import ROOT, Week, read, week_of
+from grader.weeks import Week, conformance_files, read, week_of
 from week01_uops.interchange import ReadErrors, write
 
 LARGEST = 64 * 1024
@@ -43,7 +43,6 @@ LARGEST = 64 * 1024
 PROBES = 16
 """Programs whose simplified form is kept, to compare submissions by what they print."""
 
-CONFORMANCE = ROOT / "grader" / "conformance"
 Tell = Callable[[Event], None]
 
 
@@ -113,9 +112,7 @@ def valid(folder: Path, week: Week) -> Submission:
     for name in student.requires:
         if not (folder / name).resolve().is_relative_to(folder.resolve()):
             raise SubmissionError(f"{FILE}: requires {name}, expected folders inside of this one")
-    if not any(week.first <= number <= week.last for number in student.weeks):
-        done = ", ".join(map(str, student.weeks))
-        raise SubmissionError(f"{student.name} names the weeks {done}, not {week.title}")
+    student.expect_named(week)
     return student
 
 
@@ -151,8 +148,7 @@ def _gates(week: Week, student: Submission, manner: Manner, tell: Tell) -> None:
 
 def _probes(week: Week, student: Submission, manner: Manner, tell: Tell) -> None:
     """What the compiler prints for some programs, in canonical form, as hashes."""
-    folders = [f"week{number:02}/right" for number in range(week.first, week.last + 1)]
-    files = sorted(p for f in folders for p in (CONFORMANCE / f).rglob("*.uop"))
+    files = [path for path in conformance_files(week) if "right" in path.parts]
     limits = Limits().within(min(manner.timeout or student.seconds, 2.0))
     compiler = judged(student, week.last, limits)
     for path in files[:: max(1, len(files) // PROBES)][:PROBES]:

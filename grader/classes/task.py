@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from grader.weeks import ROOT, WEEKS, Week
+from grader.weeks import ROOT, WEEKS
 
 Event = dict[str, Any]
 SOURCES = (".py", ".c", ".h", ".json", ".uop")
@@ -101,11 +101,7 @@ def _counts(path: Path, number: int) -> bool:
 
 
 def _holds(number: int, package: str) -> bool:
-    return any(_is(week, number) and week.package == package for week in WEEKS)
-
-
-def _is(week: Week, number: int) -> bool:
-    return week.first <= number <= week.last
+    return any(week.holds(number) and week.package == package for week in WEEKS)
 
 
 def _hash(parts: list[bytes]) -> str:

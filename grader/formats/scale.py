@@ -20,7 +20,8 @@ from functools import cache
 from pathlib import Path
 
 from grader import failures, gates_report
-from grader.gates import BYTES, GateResult, gates_of
+from grader.gates import GateResult, declared
+from grader.gates_report import how
 from grader.results import Result, RunResult, WeekResult
 from grader.session import spec_tests
 from grader.verdict import Verdict, excerpt
@@ -156,23 +157,13 @@ def explained(result: Result, lines: int = 12) -> str:
 
 def gate_parts(week: WeekResult) -> tuple[Part, ...]:
     """The week's gates, measured or not."""
-    declared = gates_of(week.package)
-    every = (*declared.counted, *declared.gates) if declared else ()
-    wanted = Counter((gate.case, gate.threads) for gate in every)
-    seen = Counter((gate.case, gate.threads) for gate in week.gates)
-    missing = (wanted - seen).elements()
+    measured = Counter((gate.case, how(gate)) for gate in week.gates)
+    wanted = Counter((gate.case, how(gate)) for gate in declared(week.package))
+    missing = (wanted - measured).elements()
     return (
         *map(_gate_part, week.gates),
-        *(
-            Part(f"{case}, {how(threads)}", "open", message=NOT_MEASURED)
-            for case, threads in missing
-        ),
+        *(Part(f"{case}, {what}", "open", message=NOT_MEASURED) for case, what in missing),
     )
-
-
-def how(threads: int, reference: str = "") -> str:
-    """What a gate measures."""
-    return BYTES if reference == BYTES else f"{threads} thread{'s' * (threads > 1)}"
 
 
 def gate_state(gate: GateResult) -> str:
@@ -185,7 +176,7 @@ def _gate_part(gate: GateResult) -> Part:
     said = f"ratio {gates_report.shown(gate)}" if gate.ratio is not None else ""
     outcome = gate.outcome if state == "open" else ""
     message = ": ".join(filter(None, (said, outcome, gate.message)))
-    name = f"{gate.case}, {how(gate.threads, gate.reference)}"
+    name = f"{gate.case}, {how(gate)}"
     return Part(name, state, gate.credit, message=message)
 
 

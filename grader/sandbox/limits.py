@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from grader.processes import Process
 from grader.verdict import Verdict
 
 MIB = 1 << 20
@@ -30,6 +32,15 @@ class Limits:
     def within(self, seconds: float | None) -> Limits:
         """The same limits with another wall clock."""
         return self if seconds is None else replace(self, seconds=seconds)
+
+    def passed(self, members: Iterable[Process]) -> tuple[Verdict, str] | None:
+        """The limit that a run's processes are past together."""
+        several = list(members)
+        if sum(p.memory for p in several) > self.memory:
+            return Verdict.MEMORY, f"more than {self.memory // MIB} MiB"
+        if sum(p.threads for p in several) > self.tasks:
+            return Verdict.CRASH, f"more than {self.tasks} processes and threads"
+        return None
 
     def bounded(self) -> Limits:
         """With as much processor time as all cores have until the wall clock ends the run."""

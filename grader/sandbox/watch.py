@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from grader.processes import Family
+from grader.processes import Family, close_pipes, ended
 from grader.sandbox import levels, world
 from grader.sandbox.levels import Reach
 from grader.sandbox.limits import MIB, Completed, Limits
@@ -134,10 +134,7 @@ class _Watch:
                 self.process.wait()
             if self.fault is None:
                 self._drain(selector)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        close_pipes(self.process)
         return self._completed()
 
     def _open(self, selector: selectors.BaseSelector, stdin: bytes) -> None:
@@ -150,7 +147,7 @@ class _Watch:
 
     def _loop(self, selector: selectors.BaseSelector) -> None:
         pause, next_look = 0.005, 0.0
-        while self.fault is None and not self._ended():
+        while self.fault is None and ended(self.process) is None:
             if selector.get_map():
                 self._exchange(selector, pause)
             else:
@@ -161,22 +158,13 @@ class _Watch:
                 pause = min(pause * 1.5, 0.05)
                 next_look = now + pause
 
-    def _ended(self) -> bool:
-        """Whether the first process has ended; it stays unreaped, so that its number is kept."""
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self.process.pid, flags) is not None
-
     def _look(self, now: float) -> None:
         members = self.family.members()
-        memory = sum(p.memory for p in members)
-        self.peak = max(self.peak, memory)
-        tasks = sum(p.threads for p in members)
+        self.peak = max(self.peak, sum(p.memory for p in members))
         if now - self.start > self.limits.seconds:
             self.fault = Verdict.TIMEOUT, f"more than {self.limits.seconds:g} s"
-        elif memory > self.limits.memory:
-            self.fault = Verdict.MEMORY, f"more than {self.limits.memory // MIB} MiB"
-        elif tasks > self.limits.tasks:
-            self.fault = Verdict.CRASH, f"more than {self.limits.tasks} processes and threads"
+        else:
+            self.fault = self.limits.passed(members)
 
     def _exchange(self, selector: selectors.BaseSelector, pause: float) -> None:
         for key, _ in selector.select(pause):

@@ -317,7 +317,6 @@ def grade(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "spec_tests", lambda week: [test])
     found = Gates("week5", 3, (GATE, Gate("slow", 1, "best", STEPS)))
     monkeypatch.setattr("grader.gates.gates_of", lambda package: found)
-    monkeypatch.setattr("grader.gates_report.gates_of", lambda package: found)
 
     def run(*outcomes, options=()):
         def measure(week, found, **given):
