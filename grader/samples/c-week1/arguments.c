@@ -118,19 +118,30 @@ static void read_range(Reader *reader, const Json *json, Argument *arg) {
   }
 }
 
-static void read_param(Reader *reader, const Json *json, Argument *arg) {
-  static const char *const keys[] = {"slot", "dtype", "shape", "range"};
-  const Json *values[4];
+bool read_storage(Reader *reader, const Json *json, const char *option, Argument *arg,
+                  const Json **value) {
+  const char *const keys[] = {"slot", "dtype", "shape", option};
+  const Json *values[4] = {NULL};
   Wide slot = 0;
-  read_object(reader, json, keys, 3, 4, values);
+  read_object(reader, json, keys, 3, option ? 4 : 3, values);
   if (values[0]) read_integers(reader, values[0], 1, "E311", 0, dtypes[INT64].hi, &slot);
   bool has_dtype = values[1] && read_dtype(reader, values[1], &arg->dtype);
   if (values[2]) arg->shape = read_shape(reader, values[2]);
-  if (values[3] && has_dtype && arg->shape) read_range(reader, values[3], arg);
   arg->slot = (int64_t)slot;
+  *value = values[3];
+  return has_dtype && arg->shape;
 }
 
-static void read_constant(Reader *reader, const Json *json, Argument *arg) {
+void read_param(Reader *reader, const Json *json, Argument *arg) {
+  const Json *range;
+  if (read_storage(reader, json, "range", arg, &range) && range) read_range(reader, range, arg);
+}
+
+void read_cast(Reader *reader, const Json *json, Argument *arg) {
+  read_dtype(reader, json, &arg->dtype);
+}
+
+void read_constant(Reader *reader, const Json *json, Argument *arg) {
   static const char *const keys[] = {"value", "dtype"};
   const Json *values[2];
   read_object(reader, json, keys, 2, 2, values);
@@ -148,7 +159,8 @@ static void read_constant(Reader *reader, const Json *json, Argument *arg) {
   }
 }
 
-static void read_call_name(Reader *reader, const Json *json) {
+void read_call_name(Reader *reader, const Json *json, Argument *arg) {
+  (void)arg;  // a name means nothing
   static const char *const keys[] = {"name"};
   const Json *value;
   read_object(reader, json, keys, 0, 1, &value);
@@ -174,19 +186,9 @@ Json *read_json(Reader *reader, size_t at) {
 }
 
 void read_argument(Reader *reader, Node *node, const Json *json) {
-  static const char *const examples[OPS] = {
-      [PARAM] = "{\"slot\": 0, \"dtype\": \"float32\", \"shape\": [2, 3]}",
-      [CONST] = "{\"value\": 1, \"dtype\": \"int32\"}",
-      [CAST] = "\"int32\""};
-  const char *name = ops[node->op].name;
-  if (!json && examples[node->op])
-    HERE("E304", node->at, "expected an argument, like %s : %s", name, examples[node->op]);
-  if (!json) return;
-  switch (node->op) {
-    case PARAM: read_param(reader, json, &node->arg); break;
-    case CONST: read_constant(reader, json, &node->arg); break;
-    case CAST: read_dtype(reader, json, &node->arg.dtype); break;
-    case CALL: read_call_name(reader, json); break;
-    default: WRONG("E305", "%s takes no argument", name);
-  }
+  const OpInfo *op = &reader->language->ops[node->op];
+  if (json && op->read) op->read(reader, json, &node->arg);
+  else if (json) WRONG("E305", "%s takes no argument", op->name);
+  else if (op->example)
+    HERE("E304", node->at, "expected an argument, like %s : %s", op->name, op->example);
 }

@@ -12,7 +12,7 @@ __extension__ typedef unsigned __int128 UnsignedWide;
 #define SIGNED(bits)   INTEGER, -((Wide)1 << (bits - 1)), ((Wide)1 << (bits - 1)) - 1, 0, 0
 #define UNSIGNED(bits) INTEGER, 0, ((Wide)1 << bits) - 1, 0, 0
 
-const DtypeInfo dtypes[DTYPES] = {
+const DtypeInfo dtypes[DTYPES + 1] = {
     [DTYPE_BOOL] = {"bool", BOOL, 0, 1, 0, 0},
     [INT8] = {"int8", SIGNED(8)},
     [INT16] = {"int16", SIGNED(16)},
@@ -26,6 +26,7 @@ const DtypeInfo dtypes[DTYPES] = {
     [BFLOAT16] = {"bfloat16", FLOAT, 0, 0, 8, 127},
     [FLOAT32] = {"float32", FLOAT, 0, 0, 24, 127},
     [FLOAT64] = {"float64", FLOAT, 0, 0, 53, 1023},
+    [EFFECT] = {"no value", NOTHING, 0, 1, 0, 0},
 };
 
 // An exact integer modulo 2^n, into the dtype's interval.

@@ -154,7 +154,7 @@ static bool read_key(Scanner *scanner, Json *value) {
 
 static char closer(const Json *container) { return container->kind == JSON_OBJECT ? '}' : ']'; }
 
-static void append(Json *parent, Json *value) {
+static void add_entry(Json *parent, Json *value) {
   if (parent->last) parent->last->next = value;
   else parent->first = value;
   parent->last = value;
@@ -185,7 +185,7 @@ Json *parse_json(Text line, size_t *at, Fault *fault) {
     for (;;) {  // the value is complete; it may complete the container it stands in, and so on
       parent = value->parent;
       if (!parent) return *at = scanner.at, value;
-      append(parent, value);
+      add_entry(parent, value);
       if (peek(&scanner) == ',') break;
       if (peek(&scanner) != closer(parent)) {
         expected(&scanner, parent->kind == JSON_OBJECT ? "`,` or `}`" : "`,` or `]`");

@@ -4,15 +4,11 @@
 
 #include "uops.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct {
-  Text text;
-  size_t at;
-} Field;
 
 // Columns count characters. The last answer is kept, so that many errors in a line cost one pass.
 static int column_of(Line *line, size_t at) {
@@ -160,87 +156,6 @@ static Node *use_name(Reader *reader, const Field *field) {
   return &faulty;
 }
 
-// ---- CALL --------------------------------------------------------------------------------------
-
-static bool is_in_scope(const Node *from, int source) { return from->op != CALL || source > 0; }
-
-static int by_slot_and_line(const void *left, const void *right) {
-  const Node *a = *(Node *const *)left, *b = *(Node *const *)right;
-  if (a->arg.slot != b->arg.slot) return a->arg.slot < b->arg.slot ? -1 : 1;
-  return a->line->number - b->line->number;
-}
-
-static bool is_same_param(const Argument *a, const Argument *b) {
-  bool same_range = a->has_range == b->has_range && a->lo == b->lo && a->hi == b->hi;
-  return a->dtype == b->dtype && a->shape == b->shape && same_range;
-}
-
-// Of the PARAMs that the roots depend on, the first of each slot in the text, by slot, and in
-// `others` those that differ from it. Those in the body of a CALL belong to the CALL.
-static List params_of(Reader *reader, Node **roots, size_t count, List *others) {
-  List order = postorder(roots, count, is_in_scope), all = {0}, params = {0};
-  reader->scope_steps += order.count;
-  for (size_t i = 0; i < order.count; i++) {
-    Node *node = order.items[i];
-    if (node->op == PARAM) push(&all, node);
-  }
-  free(order.items);
-  if (all.count) qsort(all.items, all.count, sizeof *all.items, by_slot_and_line);
-  for (size_t i = 0; i < all.count; i++) {
-    Node *node = all.items[i], *first = params.count ? params.items[params.count - 1] : NULL;
-    if (!first || first->arg.slot != node->arg.slot) push(&params, node);
-    else if (!is_same_param(&first->arg, &node->arg)) push(others, node);
-  }
-  free(all.items);
-  return params;
-}
-
-static void check_params(Reader *reader) {
-  List others = {0};
-  free(params_of(reader, (Node **)reader->outputs.items, reader->outputs.count, &others).items);
-  for (size_t i = 0; i < others.count; i++) {
-    Node *node = others.items[i];
-    report(reader, node->line, "E408", node->at, "slot %lld is another PARAM in a line before",
-           (long long)node->arg.slot);
-  }
-}
-
-static bool infer_call(Reader *reader, Node *node, Fault *fault) {
-  Node *body = node->src[0];
-  if (!body->params) {
-    body->params = allocate(sizeof *body->params);
-    body->others = allocate(sizeof *body->others);
-    *body->params = params_of(reader, &body, 1, body->others);
-  }
-  if (reader->scope_steps > MAX_BODY_NODES) {
-    reader->is_stopped = true;
-    return fail(fault, "E501", -1, "expected the bodies of all CALLs to have at most %d nodes",
-                MAX_BODY_NODES);
-  }
-  if (body->others->count) {
-    const Node *other = body->others->items[0];
-    return fail(fault, "E408", -1, "expected one PARAM of slot %lld in the body, got two",
-                (long long)other->arg.slot);
-  }
-  List params = *body->params;
-  int64_t last = params.count ? ((Node *)params.items[params.count - 1])->arg.slot : -1;
-  if (last != node->count - 2) {
-    return fail(fault, "E407", -1,
-                "expected an argument for each of the body's slots 0 to %lld, got %d",
-                (long long)last, node->count - 1);
-  }
-  for (size_t i = 0; i < params.count; i++) {
-    const Node *param = params.items[i], *arg = node->src[param->arg.slot + 1];
-    if (arg->dtype == param->dtype && arg->shape == param->shape) continue;
-    return fail(fault, "E407", -1, "expected %s %s, as the body's PARAM, got %s %s",
-                dtypes[param->dtype].name, shape_text(param->shape), dtypes[arg->dtype].name,
-                shape_text(arg->shape));
-  }
-  node->dtype = body->dtype;
-  node->shape = body->shape;
-  return true;
-}
-
 // ---- statements --------------------------------------------------------------------------------
 
 static bool is_equals(Text text) { return equals(text, "="); }
@@ -270,13 +185,13 @@ static bool is_well_formed(Reader *reader) {
 }
 
 static void check_source_count(Reader *reader, const Node *node) {
-  const OpInfo *op = &ops[node->op];
-  if (node->op == CALL && node->count == 0)
-    HERE("E303", node->at, "expected CALL body arguments, got no source");
-  if (node->op != CALL && node->count != op->sources) {
-    HERE("E303", node->at, "%s has %d source%s, got %d", op->name, op->sources,
-         op->sources == 1 ? "" : "s", node->count);
-  }
+  const OpInfo *op = &reader->language->ops[node->op];
+  if (op->least <= node->count && node->count <= op->most) return;
+  const char *due = op->least == op->most  ? ""
+                    : op->most == INT_MAX ? " or more"
+                                          : format(" to %d", op->most);
+  HERE("E303", node->at, "%s has %d%s source%s, got %d", op->name, op->least, due,
+       op->least == 1 && op->most == 1 ? "" : "s", node->count);
 }
 
 static Node *read_node(Reader *reader) {
@@ -292,6 +207,20 @@ static Node *read_node(Reader *reader) {
   return node;
 }
 
+// Whether the op is one of the language.
+static bool is_known_op(Reader *reader, const Node *node, const Field *op) {
+  int week = node->op < OPS ? ops[node->op].week : 0;
+  if (week == 0) return HERE("E301", op->at, "there is no op `%s`", brief(op->text));
+  if (week <= reader->language->week) return true;
+  return HERE("E302", op->at, "%s is an op of week %d, expected one of week %d", brief(op->text),
+              week, reader->language->week);
+}
+
+static bool infer(Reader *reader, Node *node, Fault *fault) {
+  if (node->op == CALL) return infer_call(reader, node, fault);
+  return reader->language->ops[node->op].infer(node, fault);
+}
+
 static void define(Reader *reader) {
   size_t before = reader->errors.count;
   Field *name = field_at(reader, 0), *op = field_at(reader, 2);
@@ -304,20 +233,14 @@ static void define(Reader *reader) {
     HERE("E202", name->at, "`%s` is defined already", brief(name->text));
   Node *node = read_node(reader);
   const Json *json = reader->has_colon ? read_json(reader, reader->end + 1) : NULL;
-  int week = week_of_later_op(op->text);
-  if (node->op < OPS) {
+  if (is_known_op(reader, node, op)) {
     check_source_count(reader, node);
     if (json || !reader->has_colon) read_argument(reader, node, json);
-  } else if (week) {
-    HERE("E302", op->at, "%s is an op of week %d, this compiler knows week 1", brief(op->text),
-         week);
-  } else {
-    HERE("E301", op->at, "there is no op `%s`", brief(op->text));
   }
   Fault fault;
   if (reader->errors.count > before || node->is_faulty) {
     node = &faulty;
-  } else if (!(node->op == CALL ? infer_call(reader, node, &fault) : infer(node, &fault))) {
+  } else if (!infer(reader, node, &fault)) {
     HERE(fault.code, op->at, "%s", fault.message);
     node = &faulty;
   }
@@ -326,6 +249,7 @@ static void define(Reader *reader) {
 
 static void read_return(Reader *reader) {
   reader->has_returned = true;
+  reader->return_line = reader->line;
   size_t wrong = 1;
   while (wrong < reader->fields.count && is_name(field_at(reader, wrong)->text)) wrong++;
   const Field *field = field_at(reader, wrong);
@@ -334,7 +258,11 @@ static void read_return(Reader *reader) {
          "expected the names of outputs after `return`, and only names");
     return;
   }
-  for (size_t i = 1; i < wrong; i++) push(&reader->outputs, use_name(reader, field_at(reader, i)));
+  reader->outputs_at = allocate(wrong * sizeof *reader->outputs_at);
+  for (size_t i = 1; i < wrong; i++) {
+    reader->outputs_at[i - 1] = field_at(reader, i)->at;
+    push(&reader->outputs, use_name(reader, field_at(reader, i)));
+  }
 }
 
 static void read_statement(Reader *reader) {
@@ -402,5 +330,5 @@ void read_program(Reader *reader, Text bytes) {
   if (number == 0) read_line(reader, 1, (Text){bytes.data, 0});
   if (!reader->has_returned)
     HERE("E203", reader->line->text.length, "expected a `return` with the outputs at the end");
-  if (reader->errors.count == 0) check_params(reader);
+  if (reader->errors.count == 0) check_program(reader);
 }

@@ -7,6 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+// The program in hand.
+static struct {
+  const Language *language;
+  bool is_plain;    // constants are folded, and nothing is simplified else
+  size_t to_inline; // nodes that CALLs may still make
+  Fault fault;      // why a node was not made
+} graph;
+
 static Node *make(Op op, Node *const *src, int count, Argument arg);
 
 static Node *constant(Dtype dtype, Value value) {
@@ -286,8 +294,8 @@ static bool same_node(const void *entry, const void *key) {
     return x->value.integer == y->value.integer &&
            memcmp(&x->value.real, &y->value.real, sizeof x->value.real) == 0;
   }
-  return x->slot == y->slot && x->shape == y->shape && x->has_range == y->has_range &&
-         x->lo == y->lo && x->hi == y->hi;
+  return x->slot == y->slot && x->shape == y->shape && x->addrspace == y->addrspace &&
+         x->has_range == y->has_range && x->lo == y->lo && x->hi == y->hi;
 }
 
 static Node *intern(const Node *node) {
@@ -297,42 +305,55 @@ static Node *intern(const Node *node) {
   if (known) return known;
   Node *added = allocate(sizeof *added);
   *added = *node;
-  added->src = allocate((size_t)node->count * sizeof *node->src);
-  if (node->count) memcpy(added->src, node->src, (size_t)node->count * sizeof *node->src);
+  if (node->root == node) added->root = added;
   added->has_param = node->op == PARAM;
   for (int k = 0; k < node->count; k++) added->has_param |= node->src[k]->has_param;
   insert(&nodes, hash, added);
   return added;
 }
 
+static bool is_elementwise(Op op) { return ops[op].kinds; }
+
 static bool fold_node(const Node *node, Value *folded) {
   Value values[3] = {{0}};
+  if (!is_elementwise(node->op)) return false;
   for (int k = 0; k < node->count; k++) {
     if (node->src[k]->op != CONST) return false;
     values[k] = node->src[k]->arg.value;
   }
   *folded = (Value){0};
-  return node->count && fold(node->op, node->src[0]->dtype, node->dtype, values, folded);
+  return fold(node->op, node->src[0]->dtype, node->dtype, values, folded);
 }
 
 static bool is_known(const Node *node) { return node->op == CONST || is_fixed(node); }
 
-// The simplified node for an op on simplified sources.
+// What stands for a node where its value is asked for: a constant, if that is all it can be.
+static Node *value_of(Node *node) {
+  bool is_constant = !graph.is_plain && is_fixed(node) && node->shape == scalar();
+  if (node->op == CONST || !is_constant) return node;
+  return constant(node->dtype, (Value){.integer = node->lo});
+}
+
+// The simplified node for an op on simplified sources; NULL after a fault, which only a CALL can
+// bring: an argument may be no place where the body wants one.
 static Node *make(Op op, Node *const *src, int count, Argument arg) {
-  Node *sources[3] = {0};
-  for (int k = 0; k < count; k++) sources[k] = src[k];
-  if (ops[op].commutes && is_known(src[0]) && !is_known(src[1]))
-    sources[0] = src[1], sources[1] = src[0];
+  Node **sources = allocate((size_t)count * sizeof *sources);
+  for (int k = 0; k < count; k++)
+    sources[k] = k || is_elementwise(op) ? value_of(src[k]) : src[k];
+  if (ops[op].commutes && is_known(sources[0]) && !is_known(sources[1])) {
+    Node *known = sources[0];
+    sources[0] = sources[1];
+    sources[1] = known;
+  }
   if (isnan(arg.value.real)) arg.value.real = NAN;  // one NaN of the many
   Node node = {.op = op, .count = count, .src = sources, .arg = arg};
-  Fault fault;
   Value value;
-  infer(&node, &fault);  // it cannot fail: the program was checked
+  if (!graph.language->ops[op].infer(&node, &graph.fault)) return NULL;
   if (fold_node(&node, &value)) return constant(node.dtype, value);
   if (!is_float(&node)) set_interval(&node);
-  if (op != CONST && is_fixed(&node) && node.shape == scalar())
-    return constant(node.dtype, (Value){.integer = node.lo});
-  Node *simpler = identity(&node);
+  if (graph.is_plain) return intern(&node);
+  Node *simpler = is_elementwise(op) ? value_of(&node) : &node;
+  if (simpler == &node) simpler = identity(&node);
   return simpler && simpler->shape == node.shape ? simpler : intern(&node);
 }
 
@@ -340,43 +361,55 @@ static Node *make(Op op, Node *const *src, int count, Argument arg) {
 
 static bool has_param(const Node *from, int source) { return from->src[source]->has_param; }
 
-// The body of a CALL with its PARAMs replaced; NULL where all CALLs together make too many nodes.
-static Node *inline_call(const Node *call, size_t *budget) {
-  Node *body = call->src[0]->image;
+// The body of a CALL with its PARAMs replaced; NULL after a fault.
+static Node *inline_call(const Node *call) {
+  Node *body = value_of(call->src[0]->image);
   if (!body->has_param) return body;
   List order = postorder(&body, 1, has_param);
   Node **became = (Node **)order.items;
   for (size_t i = 0; i < order.count; i++) {
-    Node *node = became[i], *sources[3];
-    if ((*budget)-- == 0) return NULL;
+    Node *node = became[i], **sources = allocate((size_t)node->count * sizeof *sources);
+    if (graph.to_inline-- == 0) {
+      fail(&graph.fault, "E501", -1, "expected at most %d nodes once the CALLs are inlined", MAX_NODES);
+      return NULL;
+    }
     for (int k = 0; k < node->count; k++) {
       sources[k] = node->src[k]->has_param ? became[node->src[k]->number] : node->src[k];
     }
     node->number = i;
     became[i] = node->op == PARAM ? call->src[node->arg.slot + 1]->image
                                   : make(node->op, sources, node->count, node->arg);
+    if (!became[i]) return NULL;
   }
   Node *result = became[order.count - 1];
   free(order.items);
   return result;
 }
 
-bool simplify(Reader *reader, Node **outputs) {
-  size_t count = reader->outputs.count, budget = MAX_NODES;
+static Node *image_of(const Node *node) {
+  if (node->op == CALL) return inline_call(node);
+  Node **sources = allocate((size_t)node->count * sizeof *sources);
+  for (int k = 0; k < node->count; k++) sources[k] = node->src[k]->image;
+  return make(node->op, sources, node->count, node->arg);
+}
+
+Node **simplify(Reader *reader, bool is_plain) {
+  size_t count = reader->outputs.count;
+  graph.language = reader->language;
+  graph.is_plain = is_plain;
+  graph.to_inline = MAX_NODES;
   List order = postorder((Node **)reader->outputs.items, count, NULL);
   for (size_t i = 0; i < order.count; i++) {
-    Node *node = order.items[i], *sources[3];
-    if (node->op == CALL) {
-      node->image = inline_call(node, &budget);
-    } else {
-      for (int k = 0; k < node->count; k++) sources[k] = node->src[k]->image;
-      node->image = make(node->op, sources, node->count, node->arg);
-    }
+    Node *node = order.items[i];
+    node->image = image_of(node);
     if (node->image) continue;
-    report(reader, node->line, "E501", node->at,
-           "expected at most %d nodes once the CALLs are inlined", MAX_NODES);
-    return false;
+    report(reader, node->line, graph.fault.code, node->at, "%s", graph.fault.message);
+    return NULL;
   }
-  for (size_t i = 0; i < count; i++) outputs[i] = ((Node *)reader->outputs.items[i])->image;
-  return true;
+  Node **outputs = allocate(count * sizeof *outputs);
+  for (size_t i = 0; i < count; i++) {
+    Node *image = ((Node *)reader->outputs.items[i])->image;
+    outputs[i] = value_of(image);
+  }
+  return outputs;
 }

@@ -2,6 +2,7 @@
 
 #include "uops.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,35 @@ const char *brief(Text text) {
     copy[i] = (unsigned char)text.data[i] < ' ' ? ' ' : text.data[i];
   if (length < text.length) memcpy(copy + length, "…", 3);
   return copy;
+}
+
+void append(Buffer *buffer, const char *pattern, ...) {
+  for (;;) {
+    size_t left = buffer->capacity - buffer->length;
+    char *end = left ? buffer->data + buffer->length : NULL;
+    va_list values;
+    va_start(values, pattern);
+    size_t length = (size_t)vsnprintf(end, left, pattern, values);
+    va_end(values);
+    if (length < left) {
+      buffer->length += length;
+      return;
+    }
+    buffer->capacity = 2 * buffer->capacity + length + 1;
+    buffer->data = checked(realloc(buffer->data, buffer->capacity));
+  }
+}
+
+const char *format(const char *pattern, ...) {
+  va_list values;
+  va_start(values, pattern);
+  int length = vsnprintf(NULL, 0, pattern, values);
+  va_end(values);
+  char *text = allocate((size_t)length + 1);
+  va_start(values, pattern);
+  vsnprintf(text, (size_t)length + 1, pattern, values);
+  va_end(values);
+  return text;
 }
 
 void push(List *list, void *item) {

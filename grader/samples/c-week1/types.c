@@ -2,51 +2,11 @@
 
 #include "uops.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-  BOOLS = 1 << BOOL,
-  INTEGERS = 1 << INTEGER,
-  FLOATS = 1 << FLOAT,
-  NUMBERS = INTEGERS | FLOATS,
-  ALL = BOOLS | NUMBERS
-};
-
-const OpInfo ops[OPS] = {
-    [PARAM] = {"PARAM", 0, 0, false, false},
-    [CONST] = {"CONST", 0, 0, false, false},
-    [CALL] = {"CALL", -1, 0, false, false},
-    [CAST] = {"CAST", 1, ALL, false, false},
-    [NEG] = {"NEG", 1, NUMBERS, false, false},
-    [RECIP] = {"RECIP", 1, FLOATS, false, false},
-    [EXP2] = {"EXP2", 1, FLOATS, false, false},
-    [LOG2] = {"LOG2", 1, FLOATS, false, false},
-    [ADD] = {"ADD", 2, NUMBERS, false, true},
-    [MUL] = {"MUL", 2, ALL, false, true},
-    [MAX] = {"MAX", 2, ALL, false, true},
-    [FLOORDIV] = {"FLOORDIV", 2, INTEGERS, false, false},
-    [FLOORMOD] = {"FLOORMOD", 2, INTEGERS, false, false},
-    [CMPLT] = {"CMPLT", 2, NUMBERS, true, false},
-    [CMPNE] = {"CMPNE", 2, ALL, true, true},
-    [WHERE] = {"WHERE", 3, ALL, false, false},
-};
-
-int week_of_later_op(Text name) {
-  static const struct {
-    const char *name;
-    int week;
-  } later[] = {{"BUFFER", 2}, {"ALLOC", 2},   {"INDEX", 2},   {"LOAD", 2},    {"STORE", 2},
-               {"AFTER", 2},  {"RESHAPE", 3}, {"EXPAND", 3},  {"PERMUTE", 3}, {"FLIP", 3},
-               {"PAD", 3},    {"SHRINK", 3},  {"REDUCE", 3},  {"RANGE", 3},   {"END", 3},
-               {"STAGE", 4},  {"KERNEL", 7},  {"SPECIAL", 7}, {"BARRIER", 7}, {"MMA", 7}};
-  for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
-    if (equals(name, later[i].name)) return later[i].week;
-  }
-  return 0;
-}
 
 bool fail(Fault *fault, const char *code, long at, const char *format, ...) {
   va_list values;
@@ -56,6 +16,14 @@ bool fail(Fault *fault, const char *code, long at, const char *format, ...) {
   va_end(values);
   return false;
 }
+
+enum {
+  BOOLS = 1 << BOOL,
+  INTEGERS = 1 << INTEGER,
+  FLOATS = 1 << FLOAT,
+  NUMBERS = INTEGERS | FLOATS,
+  ALL = BOOLS | NUMBERS
+};
 
 // ---- shapes ------------------------------------------------------------------------------------
 
@@ -93,8 +61,7 @@ const char *shape_text(const Shape *shape) {
   return text;
 }
 
-// The shape itself, NULL after a fault: an axis of size 0 counts as 1.
-static const Shape *check_size(const Shape *shape, Fault *fault) {
+const Shape *check_size(const Shape *shape, Fault *fault) {
   Wide elements = 1;
   if (shape->rank > MAX_RANK) {
     fail(fault, "E502", -1, "expected at most %d axes, got %d", MAX_RANK, shape->rank);
@@ -108,8 +75,7 @@ static const Shape *check_size(const Shape *shape, Fault *fault) {
   return NULL;
 }
 
-// The shape of an elementwise op, as NumPy broadcasts; NULL after a fault.
-static const Shape *broadcast(const Shape *a, const Shape *b, Fault *fault) {
+const Shape *broadcast(const Shape *a, const Shape *b, Fault *fault) {
   if (a == b || b->rank == 0) return a;
   if (a->rank == 0) return b;
   int rank = a->rank > b->rank ? a->rank : b->rank;
@@ -143,19 +109,88 @@ static bool check_dtypes(const Node *node, int first, Fault *fault) {
   return true;
 }
 
-bool infer(Node *node, Fault *fault) {
+bool is_value(const Node *node) { return node->dtype != EFFECT && !node->is_indexed; }
+
+bool expect_values(const Node *node, int first, Fault *fault) {
+  for (int k = first; k < node->count; k++) {
+    if (!is_value(node->src[k]))
+      return fail(fault, "E409", -1, "expected a value, got %s", ops[node->src[k]->op].name);
+  }
+  return true;
+}
+
+bool infer_storage(Node *node, Fault *fault) {
   node->dtype = node->arg.dtype;
-  node->shape = node->op == PARAM ? check_size(node->arg.shape, fault) : scalar();
-  if (node->count == 0) return node->shape;
+  node->shape = check_size(node->arg.shape, fault);
+  node->root = node;
+  return node->shape;
+}
+
+static bool infer_constant(Node *node, Fault *fault) {
+  (void)fault;
+  node->dtype = node->arg.dtype;
+  node->shape = scalar();
+  return true;
+}
+
+static bool infer_elementwise(Node *node, Fault *fault) {
   int first = node->op == WHERE ? 1 : 0;
-  if (!check_dtypes(node, first, fault)) return false;
-  if (node->op != CAST)
-    node->dtype = ops[node->op].gives_bool ? DTYPE_BOOL : node->src[first]->dtype;
+  if (!expect_values(node, 0, fault) || !check_dtypes(node, first, fault)) return false;
+  const OpInfo *op = &ops[node->op];
+  node->dtype = node->op == CAST   ? node->arg.dtype
+                : op->gives_bool ? DTYPE_BOOL
+                                 : node->src[first]->dtype;
+  node->shape = scalar();
   for (int k = 0; k < node->count && node->shape; k++) {
     node->shape = broadcast(node->shape, node->src[k]->shape, fault);
   }
   return node->shape;
 }
+
+// ---- the ops -----------------------------------------------------------------------------------
+
+#define ELEMENTWISE(sources) 1, sources, sources, .infer = infer_elementwise
+
+const OpInfo ops[OPS] = {
+    [PARAM] = {"PARAM", 1, 0, 0, .read = read_param, .infer = infer_storage,
+               .example = "{\"slot\": 0, \"dtype\": \"float32\", \"shape\": [2, 3]}"},
+    [CONST] = {"CONST", 1, 0, 0, .read = read_constant, .infer = infer_constant,
+               .example = "{\"value\": 1, \"dtype\": \"int32\"}"},
+    [CALL] = {"CALL", 1, 1, INT_MAX, .read = read_call_name},  // its type: see infer_call
+    [CAST] = {"CAST", ELEMENTWISE(1), .kinds = ALL, .read = read_cast, .example = "\"int32\""},
+    [NEG] = {"NEG", ELEMENTWISE(1), .kinds = NUMBERS},
+    [RECIP] = {"RECIP", ELEMENTWISE(1), .kinds = FLOATS},
+    [EXP2] = {"EXP2", ELEMENTWISE(1), .kinds = FLOATS},
+    [LOG2] = {"LOG2", ELEMENTWISE(1), .kinds = FLOATS},
+    [ADD] = {"ADD", ELEMENTWISE(2), .kinds = NUMBERS, .commutes = true},
+    [MUL] = {"MUL", ELEMENTWISE(2), .kinds = ALL, .commutes = true},
+    [MAX] = {"MAX", ELEMENTWISE(2), .kinds = ALL, .commutes = true},
+    [FLOORDIV] = {"FLOORDIV", ELEMENTWISE(2), .kinds = INTEGERS},
+    [FLOORMOD] = {"FLOORMOD", ELEMENTWISE(2), .kinds = INTEGERS},
+    [CMPLT] = {"CMPLT", ELEMENTWISE(2), .kinds = NUMBERS, .gives_bool = true},
+    [CMPNE] = {"CMPNE", ELEMENTWISE(2), .kinds = ALL, .gives_bool = true, .commutes = true},
+    [WHERE] = {"WHERE", ELEMENTWISE(3), .kinds = ALL},
+    [BUFFER] = {"BUFFER", 2},
+    [ALLOC] = {"ALLOC", 2},
+    [INDEX] = {"INDEX", 2},
+    [LOAD] = {"LOAD", 2},
+    [STORE] = {"STORE", 2},
+    [AFTER] = {"AFTER", 2},
+    [RESHAPE] = {"RESHAPE", 3},
+    [EXPAND] = {"EXPAND", 3},
+    [PERMUTE] = {"PERMUTE", 3},
+    [FLIP] = {"FLIP", 3},
+    [PAD] = {"PAD", 3},
+    [SHRINK] = {"SHRINK", 3},
+    [REDUCE] = {"REDUCE", 3},
+    [RANGE] = {"RANGE", 3},
+    [END] = {"END", 3},
+    [STAGE] = {"STAGE", 4},
+    [KERNEL] = {"KERNEL", 7},
+    [SPECIAL] = {"SPECIAL", 7},
+    [BARRIER] = {"BARRIER", 7},
+    [MMA] = {"MMA", 7},
+};
 
 // ---- the walk ----------------------------------------------------------------------------------
 
@@ -164,7 +199,7 @@ typedef struct {
   int next;
 } Step;
 
-List postorder(Node **roots, size_t count, Enters *enters) {
+List postorder(Node *const *roots, size_t count, Enters *enters) {
   static unsigned visit;
   static Step *stack;
   static size_t capacity;
