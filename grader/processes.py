@@ -35,24 +35,33 @@ class Process(NamedTuple):
         return self.pid, self.started
 
 
-def _read(pid: int) -> Process | None:
+def _read(pid: str) -> Process | None:
+    """Without `pathlib` and files of Python: all processes are read for every program that runs."""
     try:
-        text = (PROC / str(pid) / "stat").read_bytes()
+        file = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY)
     except OSError:
         return None
+    try:
+        text = os.read(file, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
     # The name stands in parentheses and may hold anything, so fields count from the last one.
-    fields = text[text.rindex(b")") + 2 :].split()
+    fields = text[text.rindex(b")") + 2 :].split(None, 22)
     if fields[0] in (b"Z", b"X"):
         return None
-    parent, session, threads, started, pages = (int(fields[i]) for i in (1, 3, 17, 19, 21))
-    return Process(pid, parent, session, threads, started, pages * PAGE)
+    parent, session, threads, started = map(int, (fields[1], fields[3], fields[17], fields[19]))
+    return Process(int(pid), parent, session, threads, started, int(fields[21]) * PAGE)
 
 
-def table() -> list[Process]:
-    """All live processes of the machine; empty where there is no /proc."""
-    if not PROC.is_dir():
+def table(first: int = 0) -> list[Process]:
+    """All live processes of the machine, from a number on; empty where there is no /proc."""
+    try:
+        names = os.listdir(PROC)
+    except OSError:
         return []
-    found = (_read(int(name)) for name in os.listdir(PROC) if name.isdigit())
+    found = (_read(name) for name in names if name.isdigit() and int(name) >= first)
     return [process for process in found if process is not None]
 
 
@@ -92,7 +101,8 @@ class Family:
 
     Attributes:
         wrapped: the leader and its only child are bwrap's; they close the run off and are no
-            members.
+            members. The child is the first process of all that run there: as long as one of them
+            lives, so does it.
     """
 
     def __init__(self, leader: int, home: str, *, wrapped: bool = False) -> None:
@@ -133,9 +143,19 @@ class Family:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.leader, signal.SIGKILL)
         deadline = time.monotonic() + patience
-        while (left := self.members(strays=True)) and time.monotonic() < deadline:
+        while (left := self._left()) and time.monotonic() < deadline:
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for process in left:
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(process.pid, number)
             time.sleep(0.001)
+
+    def _left(self) -> list[Process]:
+        """What must still be ended.
+
+        The kernel ends what bwrap wraps when bwrap ends, and this is waited for; numbers of
+        processes rise, so that few have to be read.
+        """
+        if not self.wrapped:
+            return self.members(strays=True)
+        return [p for p in table(self.leader + 1) if p.session == self.leader]

@@ -90,6 +90,11 @@ def choose(wanted: str | None, least: str | None = None) -> str:
     return found
 
 
+def has_scratch() -> bool:
+    """Whether programs have folders that nobody else sees, SCRATCH, and that vanish with them."""
+    return level() == "bwrap"
+
+
 @functools.cache
 def trouble(name: str) -> str:
     """Why a level does not work here; empty if `true` runs in it."""
@@ -161,12 +166,19 @@ def _bwrap(limits: Limits, reach: Reach) -> list[str]:
     command = ["bwrap", *NAMESPACES, "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
     for place in SCRATCH:
         command += ["--perms", "1777", "--size", str(limits.file_size), "--tmpfs", place]
-    shown = [*world.readable(), *(path for folder in reach.reads for path in world.mounts(folder))]
+    system = world.readable()
+    links, writes = world.links(system), [path for path in reach.writes if path.exists()]
+    shown = [path for path in system if path not in links]
+    shown += [path for folder in reach.reads for path in world.mounts(folder)]
     binds = [("--ro-bind-try", path) for path in shown]
-    binds += [("--bind", folder) for folder in reach.writes]
-    made = (parent for path in (*reach.reads, *reach.writes, *shown) for parent in _entered(path))
+    binds += [("--bind", folder) for folder in writes]
+    made = (parent for path in (*reach.reads, *writes, *shown) for parent in _entered(path))
     for folder in dict.fromkeys(made):
         command += ["--dir", folder]
+    for folder in reach.writes:
+        command += [] if folder in writes else ["--perms", "0777", "--dir", str(folder)]
+    for path, target in links.items():
+        command += ["--symlink", target, str(path)]
     for how, path in binds:
         command += [how, str(path), str(path)]
     command += ["--remount-ro", "/dev", "--remount-ro", "/", "--"]

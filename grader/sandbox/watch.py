@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import selectors
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -25,6 +26,9 @@ from grader.sandbox import levels, world
 from grader.sandbox.levels import Reach
 from grader.sandbox.limits import MIB, Completed, Limits
 from grader.verdict import Verdict
+
+FIRST_LOOK = 0.05
+"""Seconds until a run's processes are looked at for the first time; most end before."""
 
 UNSTARTED = (b"bwrap: ", b"landlock: ")
 """How the words of a level begin that could not start a program."""
@@ -44,7 +48,7 @@ def start(
 
     Args:
         argv: the command.
-        home: its HOME, in which it may write.
+        home: its HOME, in which it may write; made in the sandbox's scratch space if there is none.
         cwd: where it runs, and what it may read; its home if not given.
         limits: of each of its processes; the caller looks after the whole.
         writes: whether it may write where it runs.
@@ -53,7 +57,7 @@ def start(
     """
     home, place = home.resolve(), (cwd or home).resolve()
     folders = dict.fromkeys((home, place) if writes else (home,))
-    for folder in folders:
+    for folder in filter(Path.exists, folders):
         levels.lend(folder)
     tools = [] if "/" in argv[0] else world.around(argv[0])
     visible = [path.resolve() for path in (*tools, *reads, *(() if writes else (place,)))]
@@ -83,15 +87,26 @@ def run(
     limits = (limits or Limits()).bounded()
     if (why := _missing(argv[0], cwd)) is not None:
         return Completed(Verdict.GRADER, None, b"", b"", 0.0, note=why)
-    home = Path(tempfile.mkdtemp(prefix="grader-run-"))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(levels.returned([cwd] if cwd is not None and writes else []))
+        home = stack.enter_context(_home(cwd, writes=writes))
+        try:
+            started = start(argv, home, cwd=cwd, limits=limits, writes=writes, reads=reads)
+        except OSError as error:
+            why = f"cannot start {argv[0]}: {error.strerror or error}"
+            return Completed(Verdict.GRADER, None, b"", b"", 0.0, note=why)
+        return _Watch(*started, limits).to_the_end(stdin)
+
+
+@contextlib.contextmanager
+def _home(cwd: Path | None, *, writes: bool) -> Iterator[Path]:
+    """A fresh HOME; one that is only named where the sandbox makes it, and nothing starts there."""
+    if levels.has_scratch() and cwd is not None and not writes:
+        yield Path(levels.SCRATCH[0], f"grader-run-{secrets.token_hex(4)}")
+        return
+    home = tempfile.mkdtemp(prefix="grader-run-")
     try:
-        with levels.returned([cwd] if cwd is not None and writes else []):
-            try:
-                started = start(argv, home, cwd=cwd, limits=limits, writes=writes, reads=reads)
-            except OSError as error:
-                why = f"cannot start {argv[0]}: {error.strerror or error}"
-                return Completed(Verdict.GRADER, None, b"", b"", 0.0, note=why)
-            return _Watch(*started, limits).to_the_end(stdin)
+        yield Path(home)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -146,7 +161,7 @@ class _Watch:
             selector.register(pipe, event, data)
 
     def _loop(self, selector: selectors.BaseSelector) -> None:
-        pause, next_look = 0.005, 0.0
+        pause, next_look = 0.005, self.start + FIRST_LOOK
         while self.fault is None and ended(self.process) is None:
             if selector.get_map():
                 self._exchange(selector, pause)

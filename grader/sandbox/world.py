@@ -7,6 +7,7 @@ home is no part of it but for these, nor are the grader's files.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import sys
@@ -27,19 +28,43 @@ MORE = "GRADER_READS"
 """An environment variable: other folders to be read, as in PATH."""
 
 
-def readable() -> list[Path]:
+def readable() -> tuple[Path, ...]:
     """The folders that every program may read; those that hold the user's home are left out."""
+    return _readable(_listed("PATH"), _listed(MORE), *_places())
+
+
+@functools.cache
+def _readable(
+    path: tuple[str, ...], more: tuple[str, ...], home: str, chosen: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """Asked for every program that runs, and the same for most: found out once."""
     folders = [Path(name) for name in (*SYSTEM, sys.prefix, sys.base_prefix)]
-    folders += toolchains().values()
-    for name in _listed("PATH"):
+    folders += chosen
+    for name in path:
         folders += _with_libraries(Path(name))
-    return _outermost([*folders, *map(Path, _listed(MORE))])
+    return _outermost([*folders, *map(Path, more)], home)
 
 
-def around(program: str) -> list[Path]:
+@functools.cache
+def links(folders: tuple[Path, ...]) -> dict[Path, str]:
+    """Those at the root that only lead to others, /bin to usr/bin say, and where."""
+    found = [path for path in folders if path.parent == Path("/") and path.is_symlink()]
+    return {path: os.readlink(path) for path in found if path.resolve() != path.parent}
+
+
+def _places() -> tuple[str, tuple[Path, ...]]:
+    return os.path.expanduser("~"), tuple(toolchains().values())
+
+
+def around(program: str) -> tuple[Path, ...]:
     """What a program of ours, or one that is found on PATH, is read from."""
     found = shutil.which(program)
-    return [] if found is None else _outermost(_with_libraries(Path(found).resolve().parent))
+    return () if found is None else _around(os.path.realpath(found), os.path.expanduser("~"))
+
+
+@functools.cache
+def _around(program: str, home: str) -> tuple[Path, ...]:
+    return _outermost(_with_libraries(Path(program).parent), home)
 
 
 def toolchains() -> dict[str, Path]:
@@ -49,21 +74,21 @@ def toolchains() -> dict[str, Path]:
     return {name: place for name, place in found.items() if place.is_dir()}
 
 
-def _listed(variable: str) -> list[str]:
+def _listed(variable: str) -> tuple[str, ...]:
     names = os.environ.get(variable, "").split(os.pathsep)
-    return [name for name in names if os.path.isabs(name)]
+    return tuple(name for name in names if os.path.isabs(name))
 
 
 def _with_libraries(folder: Path) -> list[Path]:
     return [folder, *(folder.parent / name for name in BESIDE)]
 
 
-def _outermost(folders: Iterable[Path]) -> list[Path]:
+def _outermost(folders: Iterable[Path], home: str) -> tuple[Path, ...]:
     """Those that exist, as named and as they are reached, without those that lie in others."""
-    home = Path(os.path.expanduser("~")).resolve()
+    inside = Path(home).resolve()
     found = {path for folder in folders for path in (folder, folder.resolve())}
-    found = {path for path in found if path.exists() and not home.is_relative_to(path.resolve())}
-    return sorted(path for path in found if not found.intersection(path.parents))
+    found = {path for path in found if path.exists() and not inside.is_relative_to(path.resolve())}
+    return tuple(sorted(path for path in found if not found.intersection(path.parents)))
 
 
 def mounts(folder: Path) -> Iterator[Path]:
