@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeVar
 
-from grader import compare, draws, oracle
+from grader import compare, cost, draws, oracle
+from grader.cost import CostError
 from grader.draws import Array, Inputs
 from grader.oracle import Expected
 from grader.sandbox import Limits
@@ -20,6 +21,7 @@ from week01_uops.interchange import ReadErrors
 from week01_uops.node import UOp
 from week01_uops.ops import parameters
 
+T = TypeVar("T")
 HEADER = "uops 1"
 
 
@@ -34,7 +36,7 @@ FIRST_VERBS = frozenset({"simplify", "compile"})
 
 NO_VERB = "unheard-of"
 UNKNOWING = frozenset({Verdict.REFUSED, Verdict.CRASH})
-DIAGNOSTIC = re.compile(r"^.*?:(\d+):(\d+): ([A-Z]\d{3}) \S", re.MULTILINE)
+DIAGNOSTIC = re.compile(r"^.*?:(\d{1,9}):(\d{1,9}): ([A-Z]\d{3}) \S", re.MULTILINE)
 
 
 def _reason(answer: Answer) -> str:
@@ -65,6 +67,7 @@ class Case:
         self.limits = bench.limits
         self.sanitize = bench.sanitize
         self.evidence = evidence
+        self.room = cost.ROOM
 
     def fail(self, verdict: Verdict, sentence: str) -> NoReturn:
         """End the check with a verdict."""
@@ -74,9 +77,18 @@ class Case:
         """The test's own program, which is right, or the fault is the test's."""
         self.evidence.program = text
         try:
-            return read(text, self.week)
+            program = read(text, self.week)
         except ReadErrors as errors:
             self.fail(Verdict.GRADER, f"the test's own program is wrong:\n{errors}")
+        self.room = cost.room(program)
+        return program
+
+    def bounded(self, what: str, compute: Callable[[], T]) -> T:
+        """The result of `compute`; the check ends where it costs too much, with `what` it was."""
+        try:
+            return cost.within(self.limits.seconds, self.room, compute)
+        except CostError as error:
+            self.fail(error.verdict, f"{what} {error}")
 
     def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
         """The compiler's answer, whatever it is; what went wrong becomes evidence."""
@@ -114,7 +126,8 @@ class Case:
     def parse(self, verb: str, printed: str) -> UOp:
         """What a verb printed, as a program of the week."""
         try:
-            return read(printed, self.week)
+            what = f"to read what {verb} printed"
+            return self.bounded(what, lambda: read(printed, self.week))
         except ReadErrors as errors:
             first = excerpt(str(errors.diagnostics[0]).replace("<stdin>", "<stdout>"), 3)
             self.fail(Verdict.PROTOCOL, f"{verb} printed no program of week {self.week}:\n{first}")
@@ -139,11 +152,27 @@ class Case:
         state: State | None = None,
     ) -> tuple[Array, ...]:
         """The outputs of a program that the compiler under judgement made."""
+        table = cost.table(self.room)
+        run = lambda: oracle.run(result, inputs, table, state)
+        return self.of_printed(what, "run", inputs, run, want.values)
+
+    def of_printed(
+        self,
+        what: str,
+        done: str,
+        inputs: Inputs,
+        compute: Callable[[], T],
+        want: tuple[Array, ...] = (),
+    ) -> T:
+        """What `compute` makes of a program that a verb printed: run it, derive it."""
+        program = f"the program that {what} printed"
         try:
-            return oracle.run(result, inputs, state=state)
+            return self.bounded(program, compute)
+        except SpecFailure:
+            raise
         except Exception as error:  # it reads out of range, say, and the test's program does not
-            self.evidence.inputs, self.evidence.expected = inputs, want.values
-            self.fail(Verdict.WRONG, f"the program that {what} printed cannot be run: {error}")
+            self.evidence.inputs, self.evidence.expected = inputs, want
+            self.fail(Verdict.WRONG, f"{program} cannot be {done}: {error}")
 
     def same(
         self, program: UOp, inputs: Inputs, want: Expected, got: tuple[Array, ...], what: str

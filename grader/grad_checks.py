@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
-from grader import compare, draws, run_checks, tangents
+from grader import compare, cost, draws, run_checks, tangents
 from grader.case import Case
 from grader.draws import Array, Given, Inputs
 from grader.oracle import Expected
+from grader.oracle import expected as expected_of
 from grader.structure import interface_fault
 from grader.tangents import NoDerivativeError, Slope
 from grader.verdict import Verdict
@@ -35,12 +37,15 @@ def differentiates(
     draws_wanted: int,
     times: int,
     compiled: bool,
+    *,
+    printed: bool = False,
 ) -> None:
     """The program that `grad` prints gives the derivatives; so does grad of its weighted sum.
 
-    Where it is compiled, the C returns what the printed program says.
+    Where it is compiled, the C returns what the printed program says. `printed`: the text is of
+    such a sum, and not the test's own.
     """
-    program = case.program(text)
+    program = case.parse("grad", text) if printed else case.program(text)
     known = parameters(program)
     slots = [s for s in sorted(known) if known[s].dtype.is_float] if wrt is None else list(wrt)
     result = derived(case, program, text, slots)
@@ -48,14 +53,22 @@ def differentiates(
     for number in range(0 if calls else draws_wanted):
         calls.append(draws.draw(program, draws.generator(case.seed, text, number), special=False))
     for call in calls:
-        same_slopes(case, program, result, slots, call)
+        same_slopes(case, program, result, slots, call, printed=printed)
     if compiled:
-        printed = write(result)
-        wanted = [case.expected(result, call) for call in calls]
-        run_checks.returns(case, printed, result, calls, wanted)
+        returns_printed(case, result, calls)
     if times > 1:
         again = write(RETURN(weighted(program, result)))
-        differentiates(case, again, slots, None, draws_wanted, times - 1, compiled)
+        how = (slots, None, draws_wanted, times - 1, compiled)
+        differentiates(case, again, *how, printed=True)
+
+
+def returns_printed(case: Case, result: UOp, calls: list[Inputs]) -> None:
+    """The C of the printed program returns what that says."""
+    wanted = [
+        case.of_printed("grad", "run", call, functools.partial(expected_of, result, call))
+        for call in calls
+    ]
+    run_checks.returns(case, write(result), result, calls, wanted)
 
 
 def derived(case: Case, program: UOp, text: str, slots: Sequence[int]) -> UOp:
@@ -82,8 +95,17 @@ def weighted(program: UOp, result: UOp) -> UOp:
     return total
 
 
-def slopes_of(case: Case, program: UOp, slots: Sequence[int], inputs: Inputs) -> list[Slope]:
-    """The right derivatives of the test's own program."""
+def slopes_of(
+    case: Case, program: UOp, slots: Sequence[int], inputs: Inputs, *, printed: bool = False
+) -> list[Slope]:
+    """The right derivatives of the test's own program, or of one that came of a `printed` one."""
+    if printed:
+
+        def compute() -> list[Slope]:
+            cost.expect_room(program, sum(inputs[slot].size for slot in slots), case.room)
+            return tangents.slopes(program, slots, inputs)
+
+        return case.of_printed("grad", "derived again", inputs, compute)
     try:
         return tangents.slopes(program, slots, inputs)
     except NoDerivativeError as error:
@@ -91,10 +113,16 @@ def slopes_of(case: Case, program: UOp, slots: Sequence[int], inputs: Inputs) ->
 
 
 def same_slopes(
-    case: Case, program: UOp, result: UOp, slots: Sequence[int], inputs: Inputs
+    case: Case,
+    program: UOp,
+    result: UOp,
+    slots: Sequence[int],
+    inputs: Inputs,
+    *,
+    printed: bool = False,
 ) -> None:
     """Fail unless the printed program, evaluated in float64, gives the derivatives."""
-    right = slopes_of(case, program, slots, inputs)
+    right = slopes_of(case, program, slots, inputs, printed=printed)
     plain = expected(right, [slope.value for slope in right], RELATIVE)
     wide = tangents.widened(result)
     got = case.outputs(wide, tangents.wide_inputs(inputs), plain, "grad")

@@ -6,15 +6,18 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-_NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_NOT_CODE = re.compile(
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?""", re.DOTALL
+)
+"""What is never closed is taken to the end, so that no text is looked through twice."""
 _TOKEN = re.compile(r"\b(?:for|while)\b|\b[A-Za-z_]\w*(?=\s*\()|[(){}]")
 _NO_NAMES = {"__attribute__", "__asm__", "asm", "if", "switch", "return", "sizeof"}
 ENTRY = "program"
 
 
 def code_only(source: str) -> str:
-    """C text with comments taken out and strings emptied."""
-    return _NOT_CODE.sub(lambda m: '""' if m[0].startswith('"') else " ", source)
+    """C text with comments taken out, strings and characters emptied."""
+    return _NOT_CODE.sub(lambda m: " " if m[0].startswith("/") else m[0][0] * 2, source)
 
 
 def kernels(plain: str) -> int:
@@ -36,7 +39,7 @@ class _Text:
     Attributes:
         nests: function → its outermost loops; "" stands for what is outside of all functions.
         calls: function → the functions that it calls outside of loops.
-        inside: for each open brace, whether it is a loop's.
+        inside: for each open brace, whether it is in a loop, or a loop's own.
     """
 
     nests: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -58,7 +61,7 @@ class _Text:
             if not self.inside:
                 self.function = self._name
                 self.calls[self.function] |= set()
-            self.inside.append(self._pending)
+            self.inside.append(self._in_loop())
             self._pending = False
         elif token == "}":
             self._close()
@@ -66,7 +69,7 @@ class _Text:
             self._call(token)
 
     def _in_loop(self) -> bool:
-        return self._pending or any(self.inside)
+        return self._pending or (bool(self.inside) and self.inside[-1])
 
     def _close(self) -> None:
         if self.inside:

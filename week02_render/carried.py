@@ -59,8 +59,9 @@ def width(loop: Loop, start: int, stop: int) -> int:
     if stop - start <= 1 or (loop.closer, loop.level) in body.sequential:
         return 1
     inside = loop.inside
+    around = loop.closer.src[0].size  # of a value that may depend on no loop, and is read whole
     largest = max((n.size for n in inside if _holds_elements(n)), default=1)
-    count = _fit(loop.scope, largest, stop - start)
+    count = _fit(loop.scope, max(largest, around), stop - start)
     if any(map(is_opaque, inside)) or (count > 1 and (touched := _touched(loop, inside)) is None):
         count = 1
     elif count > 1 and touched:
