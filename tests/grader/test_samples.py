@@ -100,6 +100,14 @@ PASSED = (
     "week01_uops/test_spec_reading.py::test_names",
 )
 PASSED_LATER = {
+    "c-week2": (
+        "week01_uops/test_spec_algebra.py::test_identities_meet",
+        "week02_render/test_spec_arithmetic.py::test_deep_expression",
+        "week02_render/test_spec_memory.py",
+        "week02_render/test_spec_mutants.py::test_write_that_needs_no_value",
+        "week02_render/test_spec_order.py::test_exchange",
+        "week02_render/test_spec_storage.py::test_store_of_every_dtype",
+    ),
     "javascript-week3": (
         "week02_render/test_spec_arithmetic.py::test_deep_expression",
         "week02_render/test_spec_mutants.py::test_write_that_needs_no_value",
@@ -120,7 +128,13 @@ PASSED_LATER = {
     ),
 }
 """Sample of several weeks → tests of the suite that it passes; the nightly tests run all."""
-PROGRAMS = sorted((CONFORMANCE / "week01").rglob("*.uop"))[::9]
+ALIKE = {"c-week1": ("javascript-week1", 1), "c-week2": ("javascript-week3", 2)}
+"""Sample in C → one in JavaScript that answers alike, and the last week in which it does."""
+
+
+def programs_of(week: int) -> list[Path]:
+    """The conformance programs of a week."""
+    return sorted((CONFORMANCE / f"week{week:02}").rglob("*.uop"))
 
 
 @pytest.fixture(scope="module")
@@ -199,10 +213,10 @@ def test_right_by_the_suite_of_later_weeks(samples, name, tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("week", [1, 2, 3])
-@pytest.mark.parametrize("name", PASSED_LATER)
+@pytest.mark.parametrize(
+    ("name", "week"), [(name, week) for name in PASSED_LATER for week in load(SAMPLES / name).weeks]
+)
 def test_right_in_whole_weeks(samples, name, week, tmp_path):
-    assert week in submission_of(samples / name).weeks
     options = ("--week", str(week), "--timeout", "60", "--no-gates")
     run = run_module("grader", *options, on=samples / name, state=tmp_path)
     assert run.returncode == 0, run.stdout
@@ -222,9 +236,9 @@ def test_wrong_by_the_suite(samples, name, tmp_path):
     assert words in run.stdout
 
 
-def answer(submission: Submission, program: bytes) -> tuple[int, bytes, list[str]]:
+def answer(submission: Submission, program: bytes, week: int) -> tuple[int, bytes, list[str]]:
     """The exit status, the output, and FILE:LINE:COL: CODE of each error."""
-    command = [*submission.compiler, "simplify", "--week", "1"]
+    command = [*submission.compiler, "simplify", "--week", str(week)]
     run = subprocess.run(
         command, cwd=submission.folder, input=program, capture_output=True, check=False
     )
@@ -233,12 +247,33 @@ def answer(submission: Submission, program: bytes) -> tuple[int, bytes, list[str
     return run.returncode, run.stdout, places
 
 
-def test_c_answers_as_javascript(samples):
-    c, javascript = (submission_of(samples / name) for name in ("c-week1", "javascript-week1"))
+@pytest.mark.parametrize("name", ALIKE)
+def test_c_answers_as_javascript(samples, name):
+    other, week = ALIKE[name]
+    c, javascript = (submission_of(samples / each) for each in (name, other))
     c.prepare()
-    for path in PROGRAMS:
+    for path in programs_of(week)[::9]:
         program = path.read_bytes()
-        assert answer(c, program) == answer(javascript, program), path.name
+        assert answer(c, program, week) == answer(javascript, program, week), path.name
+
+
+@pytest.mark.nightly
+def test_c_has_no_undefined_behaviour(samples):
+    submission = submission_of(samples / "c-week2")
+    checked = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    folder = submission.folder
+    subprocess.run((*submission.build, *checked), cwd=folder, capture_output=True, check=True)
+    env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    for path in (*programs_of(1), *programs_of(2)):
+        for verb in (("simplify", "--week", "1"), ("simplify",), ("compile", "--target", "c")):
+            command = (*submission.compiler, *verb)
+            with path.open("rb") as program:
+                run = subprocess.run(
+                    command, cwd=folder, env=env, stdin=program, capture_output=True, check=False
+                )
+            assert run.returncode == (not run.stdout), path.name
+            assert b"Sanitizer" not in run.stderr, path.name
+            assert b"runtime error" not in run.stderr, path.name
 
 
 def test_every_right_sample_is_tested():

@@ -65,8 +65,12 @@ bool is_week(const char *word) {
   return '1' <= *word && *word <= '9' && strspn(word, "0123456789") == strlen(word);
 }
 
+void print(const Buffer *buffer, FILE *file) {
+  if (buffer->length) fwrite(buffer->data, 1, buffer->length, file);
+}
+
 int print_answer(const Answer *answer) {
-  fwrite(answer->out.data, 1, answer->out.length, stdout);
-  fwrite(answer->err.data, 1, answer->err.length, stderr);
+  print(&answer->out, stdout);
+  print(&answer->err, stderr);
   return answer->status;
 }

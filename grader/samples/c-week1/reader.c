@@ -187,7 +187,7 @@ static bool is_well_formed(Reader *reader) {
 static void check_source_count(Reader *reader, const Node *node) {
   const OpInfo *op = &reader->language->ops[node->op];
   if (op->least <= node->count && node->count <= op->most) return;
-  const char *due = op->least == op->most  ? ""
+  const char *due = op->least == op->most ? ""
                     : op->most == INT_MAX ? " or more"
                                           : format(" to %d", op->most);
   HERE("E303", node->at, "%s has %d%s source%s, got %d", op->name, op->least, due,

@@ -10,9 +10,10 @@
 // The program in hand.
 static struct {
   const Language *language;
-  bool is_plain;    // constants are folded, and nothing is simplified else
-  size_t to_inline; // nodes that CALLs may still make
-  Fault fault;      // why a node was not made
+  bool is_plain;       // constants are folded, and nothing is simplified else
+  bool is_param_tied;  // a PARAM may be that of a body, for storage that may be written
+  size_t to_inline;    // nodes that CALLs may still make
+  Fault fault;         // why a node was not made
 } graph;
 
 static Node *make(Op op, Node *const *src, int count, Argument arg);
@@ -29,97 +30,6 @@ static bool is_float(const Node *node) { return dtypes[node->dtype].kind == FLOA
 
 // Whether one value is all that an integer or bool node can have.
 static bool is_fixed(const Node *node) { return !is_float(node) && node->lo == node->hi; }
-
-// ---- intervals ---------------------------------------------------------------------------------
-
-typedef struct {
-  Wide lo, hi;
-  bool is_known;
-} Interval;
-
-static const Interval unknown = {0, 0, false};
-
-static Interval interval(Wide lo, Wide hi) { return (Interval){lo, hi, true}; }
-
-static Interval hull(Interval a, Interval b) {
-  if (!a.is_known || !b.is_known) return a.is_known ? a : b;
-  return interval(a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi);
-}
-
-static Interval product(Interval a, Interval b) {
-  const Wide x[] = {a.lo, a.hi}, y[] = {b.lo, b.hi};
-  Interval result = unknown;
-  for (int k = 0; k < 4; k++) {
-    Wide corner;
-    if (__builtin_mul_overflow(x[k / 2], y[k % 2], &corner)) return unknown;
-    result = hull(result, interval(corner, corner));
-  }
-  return result;
-}
-
-static Interval quotient_part(Interval a, Wide lo, Wide hi) {
-  if (lo > hi) return unknown;
-  Interval at_lo = interval(floor_div(a.lo, lo), floor_div(a.hi, lo));
-  Interval at_hi = interval(floor_div(a.lo, hi), floor_div(a.hi, hi));
-  if (lo < 0) at_lo = interval(at_lo.hi, at_lo.lo), at_hi = interval(at_hi.hi, at_hi.lo);
-  return hull(at_lo, at_hi);
-}
-
-// Division is monotonic in a divisor below, at and above zero, each by itself.
-static Interval quotient(Interval a, Interval b) {
-  Interval below = quotient_part(a, b.lo, b.hi < -1 ? b.hi : -1);
-  Interval above = quotient_part(a, b.lo > 1 ? b.lo : 1, b.hi);
-  Interval at = b.lo <= 0 && 0 <= b.hi ? interval(0, 0) : unknown;
-  return hull(hull(below, above), at);
-}
-
-static Interval rest(Interval a, Interval b) {
-  if (b.lo == 0 && b.hi == 0) return a;
-  if (b.lo == b.hi && floor_div(a.lo, b.lo) == floor_div(a.hi, b.lo)) {
-    return interval(floor_mod(a.lo, b.lo), floor_mod(a.hi, b.lo));
-  }
-  if (b.lo < 0 || a.lo < 0) return b.lo > 0 ? interval(0, b.hi - 1) : unknown;
-  return interval(0, b.lo > 0 && b.hi <= a.hi ? b.hi - 1 : a.hi);  // x % 0 is x
-}
-
-static Interval difference(Interval a, Interval b) {
-  if (a.hi < b.lo || b.hi < a.lo) return interval(1, 1);
-  return a.lo == a.hi && b.lo == b.hi ? interval(0, 0) : unknown;
-}
-
-static Interval of(const Node *node) { return interval(node->lo, node->hi); }
-
-// The interval of the exact result of an op on integers or bools.
-static Interval exact_interval(const Node *node) {
-  Interval a = of(node->src[0]), b = node->count > 1 ? of(node->src[1]) : unknown;
-  switch (node->op) {
-    case CAST: return node->dtype == DTYPE_BOOL ? difference(a, interval(0, 0)) : a;
-    case NEG: return interval(-a.hi, -a.lo);
-    case ADD: return interval(a.lo + b.lo, a.hi + b.hi);
-    case MUL: return product(a, b);
-    case MAX: return interval(a.lo > b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi);
-    case FLOORDIV: return quotient(a, b);
-    case FLOORMOD: return rest(a, b);
-    case CMPLT: return a.hi < b.lo ? interval(1, 1) : a.lo >= b.hi ? interval(0, 0) : unknown;
-    case CMPNE: return difference(a, b);
-    case WHERE: return hull(b, of(node->src[2]));
-    default: return unknown;
-  }
-}
-
-// Sets the interval of an integer or bool node; what leaves the dtype wraps to anywhere in it.
-static void set_interval(Node *node) {
-  const DtypeInfo *info = &dtypes[node->dtype];
-  Interval found = unknown;
-  if (node->op == PARAM && node->arg.has_range) found = interval(node->arg.lo, node->arg.hi);
-  if (node->op == CONST) found = interval(node->arg.value.integer, node->arg.value.integer);
-  if (node->count && dtypes[node->src[node->count - 1]->dtype].kind != FLOAT)
-    found = exact_interval(node);
-  if (!found.is_known || found.lo < info->lo || found.hi > info->hi)
-    found = interval(info->lo, info->hi);
-  node->lo = found.lo;
-  node->hi = found.hi;
-}
 
 // ---- linear forms ------------------------------------------------------------------------------
 
@@ -160,7 +70,7 @@ static Interval bounds_of(const Form *form) {
   Interval sum = interval(form->constant, form->constant);
   for (int i = 0; i < form->count; i++) {
     Wide c = form->coefficients[i];
-    Interval part = product(of(form->terms[i]), interval(c, c));
+    Interval part = product(interval_of(form->terms[i]), interval(c, c));
     sum = interval(sum.lo + part.lo, sum.hi + part.hi);
   }
   return sum;
@@ -327,9 +237,13 @@ static bool fold_node(const Node *node, Value *folded) {
 
 static bool is_known(const Node *node) { return node->op == CONST || is_fixed(node); }
 
+// Whether a node stays as it is. What reads or writes storage may not go away: a STORE may wait for
+// it, and an effect happens only if an output depends on it.
+static bool is_kept(const Node *node) { return graph.is_plain || node->is_tied; }
+
 // What stands for a node where its value is asked for: a constant, if that is all it can be.
 static Node *value_of(Node *node) {
-  bool is_constant = !graph.is_plain && is_fixed(node) && node->shape == scalar();
+  bool is_constant = is_fixed(node) && node->shape == scalar() && !is_kept(node);
   if (node->op == CONST || !is_constant) return node;
   return constant(node->dtype, (Value){.integer = node->lo});
 }
@@ -338,8 +252,7 @@ static Node *value_of(Node *node) {
 // bring: an argument may be no place where the body wants one.
 static Node *make(Op op, Node *const *src, int count, Argument arg) {
   Node **sources = allocate((size_t)count * sizeof *sources);
-  for (int k = 0; k < count; k++)
-    sources[k] = k || is_elementwise(op) ? value_of(src[k]) : src[k];
+  for (int k = 0; k < count; k++) sources[k] = k || is_elementwise(op) ? value_of(src[k]) : src[k];
   if (ops[op].commutes && is_known(sources[0]) && !is_known(sources[1])) {
     Node *known = sources[0];
     sources[0] = sources[1];
@@ -347,11 +260,13 @@ static Node *make(Op op, Node *const *src, int count, Argument arg) {
   }
   if (isnan(arg.value.real)) arg.value.real = NAN;  // one NaN of the many
   Node node = {.op = op, .count = count, .src = sources, .arg = arg};
+  node.is_tied = op == BUFFER || op == ALLOC || (op == PARAM && graph.is_param_tied);
+  for (int k = 0; k < count; k++) node.is_tied |= sources[k]->is_tied;
   Value value;
   if (!graph.language->ops[op].infer(&node, &graph.fault)) return NULL;
   if (fold_node(&node, &value)) return constant(node.dtype, value);
   if (!is_float(&node)) set_interval(&node);
-  if (graph.is_plain) return intern(&node);
+  if (is_kept(&node)) return intern(&node);
   Node *simpler = is_elementwise(op) ? value_of(&node) : &node;
   if (simpler == &node) simpler = identity(&node);
   return simpler && simpler->shape == node.shape ? simpler : intern(&node);
@@ -370,7 +285,8 @@ static Node *inline_call(const Node *call) {
   for (size_t i = 0; i < order.count; i++) {
     Node *node = became[i], **sources = allocate((size_t)node->count * sizeof *sources);
     if (graph.to_inline-- == 0) {
-      fail(&graph.fault, "E501", -1, "expected at most %d nodes once the CALLs are inlined", MAX_NODES);
+      fail(&graph.fault, "E501", -1, "expected at most %d nodes once the CALLs are inlined",
+           MAX_NODES);
       return NULL;
     }
     for (int k = 0; k < node->count; k++) {
@@ -393,12 +309,21 @@ static Node *image_of(const Node *node) {
   return make(node->op, sources, node->count, node->arg);
 }
 
+static bool contains(const List *nodes, Op op) {
+  for (size_t i = 0; i < nodes->count; i++) {
+    if (((const Node *)nodes->items[i])->op == op) return true;
+  }
+  return false;
+}
+
 Node **simplify(Reader *reader, bool is_plain) {
   size_t count = reader->outputs.count;
   graph.language = reader->language;
   graph.is_plain = is_plain;
   graph.to_inline = MAX_NODES;
   List order = postorder((Node **)reader->outputs.items, count, NULL);
+  graph.is_param_tied =
+      contains(&order, CALL) && (contains(&order, BUFFER) || contains(&order, ALLOC));
   for (size_t i = 0; i < order.count; i++) {
     Node *node = order.items[i];
     node->image = image_of(node);

@@ -137,7 +137,7 @@ static bool infer_elementwise(Node *node, Fault *fault) {
   int first = node->op == WHERE ? 1 : 0;
   if (!expect_values(node, 0, fault) || !check_dtypes(node, first, fault)) return false;
   const OpInfo *op = &ops[node->op];
-  node->dtype = node->op == CAST   ? node->arg.dtype
+  node->dtype = node->op == CAST ? node->arg.dtype
                 : op->gives_bool ? DTYPE_BOOL
                                  : node->src[first]->dtype;
   node->shape = scalar();
@@ -150,6 +150,7 @@ static bool infer_elementwise(Node *node, Fault *fault) {
 // ---- the ops -----------------------------------------------------------------------------------
 
 #define ELEMENTWISE(sources) 1, sources, sources, .infer = infer_elementwise
+#define LATER(op, number)    [op] = {.name = #op, .week = number}
 
 const OpInfo ops[OPS] = {
     [PARAM] = {"PARAM", 1, 0, 0, .read = read_param, .infer = infer_storage,
@@ -170,26 +171,26 @@ const OpInfo ops[OPS] = {
     [CMPLT] = {"CMPLT", ELEMENTWISE(2), .kinds = NUMBERS, .gives_bool = true},
     [CMPNE] = {"CMPNE", ELEMENTWISE(2), .kinds = ALL, .gives_bool = true, .commutes = true},
     [WHERE] = {"WHERE", ELEMENTWISE(3), .kinds = ALL},
-    [BUFFER] = {"BUFFER", 2},
-    [ALLOC] = {"ALLOC", 2},
-    [INDEX] = {"INDEX", 2},
-    [LOAD] = {"LOAD", 2},
-    [STORE] = {"STORE", 2},
-    [AFTER] = {"AFTER", 2},
-    [RESHAPE] = {"RESHAPE", 3},
-    [EXPAND] = {"EXPAND", 3},
-    [PERMUTE] = {"PERMUTE", 3},
-    [FLIP] = {"FLIP", 3},
-    [PAD] = {"PAD", 3},
-    [SHRINK] = {"SHRINK", 3},
-    [REDUCE] = {"REDUCE", 3},
-    [RANGE] = {"RANGE", 3},
-    [END] = {"END", 3},
-    [STAGE] = {"STAGE", 4},
-    [KERNEL] = {"KERNEL", 7},
-    [SPECIAL] = {"SPECIAL", 7},
-    [BARRIER] = {"BARRIER", 7},
-    [MMA] = {"MMA", 7},
+    LATER(BUFFER, 2),
+    LATER(ALLOC, 2),
+    LATER(INDEX, 2),
+    LATER(LOAD, 2),
+    LATER(STORE, 2),
+    LATER(AFTER, 2),
+    LATER(RESHAPE, 3),
+    LATER(EXPAND, 3),
+    LATER(PERMUTE, 3),
+    LATER(FLIP, 3),
+    LATER(PAD, 3),
+    LATER(SHRINK, 3),
+    LATER(REDUCE, 3),
+    LATER(RANGE, 3),
+    LATER(END, 3),
+    LATER(STAGE, 4),
+    LATER(KERNEL, 7),
+    LATER(SPECIAL, 7),
+    LATER(BARRIER, 7),
+    LATER(MMA, 7),
 };
 
 // ---- the walk ----------------------------------------------------------------------------------

@@ -178,6 +178,7 @@ typedef struct Node {
   // of a simplified node
   Wide lo, hi;  // the interval of an integer or bool
   bool has_param;
+  bool is_tied;  // to storage that may be written: what is made of it depends on the order
   // of a walk
   unsigned visit;
   size_t number;       // in the written program
@@ -193,8 +194,7 @@ typedef struct {
   char message[240];
 } Fault;
 
-bool fail(Fault *fault, const char *code, long at, const char *format, ...)
-    PRINTF(4, 5);  // false
+bool fail(Fault *fault, const char *code, long at, const char *format, ...) PRINTF(4, 5);  // false
 
 typedef struct Reader Reader;
 typedef struct Json Json;
@@ -276,7 +276,7 @@ struct Reader {
   const Language *language;
   List errors, fields, outputs;
   Line *line, *return_line;
-  size_t *outputs_at;  // where each output stands in it
+  size_t *outputs_at;       // where each output stands in it
   size_t end, argument_at;  // of the fields of the line: where a `:` is, or else the last one ends
   bool has_colon;
   Table names;
@@ -298,8 +298,8 @@ void read_constant(Reader *reader, const Json *json, Argument *arg);
 void read_cast(Reader *reader, const Json *json, Argument *arg);
 void read_call_name(Reader *reader, const Json *json, Argument *arg);
 
-// A storage's slot, dtype and shape, and the value of an optional key. False if there is no dtype or
-// no shape; NULL for a key that there is not, or that is not allowed.
+// A storage's slot, dtype and shape, and the value of an optional key. False if there is no dtype
+// or no shape; NULL for a key that there is not, or that is not allowed.
 bool read_storage(Reader *reader, const Json *json, const char *option, Argument *arg,
                   const Json **value);
 
@@ -308,7 +308,18 @@ void check_slots(Reader *reader, const List *nodes, Op storage);
 void check_program(Reader *reader);
 bool infer_call(Reader *reader, Node *node, Fault *fault);
 
-// ---- simplify.c and writer.c -------------------------------------------------------------------
+// ---- intervals.c, simplify.c and writer.c
+// --------------------------------------------------------------
+
+typedef struct {
+  Wide lo, hi;
+  bool is_known;
+} Interval;
+
+Interval interval(Wide lo, Wide hi);
+Interval product(Interval a, Interval b);
+Interval interval_of(const Node *node);
+void set_interval(Node *node);  // of an integer or bool
 
 // What the outputs become, with CALLs inlined; NULL after a report. A plain graph has constants
 // folded and is not simplified else.
@@ -327,6 +338,7 @@ typedef void Writer(Buffer *out, Node **outputs, size_t count);
 Text read_all(FILE *file, size_t limit);
 bool is_week(const char *word);
 Answer answer_of(const Language *language, Text program, bool is_plain, Writer *write);
+void print(const Buffer *buffer, FILE *file);
 int print_answer(const Answer *answer);  // the status
 
 #endif

@@ -37,8 +37,8 @@ static void answer_request(const Json *verb, Text program) {
   Answer given = answer(count, words, program);
   printf("{\"status\": %d, \"stdout\": %zu, \"stderr\": %zu}\n", given.status, given.out.length,
          given.err.length);
-  fwrite(given.out.data, 1, given.out.length, stdout);
-  fwrite(given.err.data, 1, given.err.length, stdout);
+  print(&given.out, stdout);
+  print(&given.err, stdout);
   fflush(stdout);
 }
 

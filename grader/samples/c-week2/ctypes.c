@@ -20,9 +20,9 @@ const char *c_type(Dtype dtype) {
 
 size_t c_bytes(Dtype dtype) {
   static const size_t bytes[DTYPES] = {
-      [DTYPE_BOOL] = 1, [INT8] = 1,     [INT16] = 2,    [INT32] = 4,   [INT64] = 8,
-      [UINT8] = 1,      [UINT16] = 2,   [UINT32] = 4,   [UINT64] = 8,  [FLOAT16] = 2,
-      [BFLOAT16] = 2,   [FLOAT32] = 4,  [FLOAT64] = 8};
+      [DTYPE_BOOL] = 1, [INT8] = 1,    [INT16] = 2,  [INT32] = 4,  [INT64] = 8,
+      [UINT8] = 1,      [UINT16] = 2,  [UINT32] = 4, [UINT64] = 8, [FLOAT16] = 2,
+      [BFLOAT16] = 2,   [FLOAT32] = 4, [FLOAT64] = 8};
   return bytes[dtype];
 }
 
@@ -72,7 +72,8 @@ static const char *converted(Dtype from, Dtype to, const char *x) {
 static const char *divided(Op op, Dtype dtype, const char *a, const char *b) {
   const char *name = op == FLOORDIV ? "floor_div" : "floor_mod";
   if (is_signed(dtype)) return format("(%s)%s(%s, %s)", c_type(dtype), name, a, b);
-  return op == FLOORDIV ? format("%s ? %s / %s : 0", b, a, b) : format("%s ? %s %% %s : %s", b, a, b, a);
+  return op == FLOORDIV ? format("%s ? %s / %s : 0", b, a, b)
+                        : format("%s ? %s %% %s : %s", b, a, b, a);
 }
 
 // An op on integers modulo 2^n.
@@ -169,13 +170,15 @@ const char c_prelude[] =
     "  return x;\n"
     "}\n"
     "\n"
-    "/* To float first, toward an odd last bit where that is not exact: only one rounding counts. */\n"
+    "/* To float first, toward an odd last bit where that is not exact: only one rounding counts. "
+    "*/\n"
     "static inline uint16_t bfloat16_bits(double value) {\n"
     "  if (value != value) return 0x7fc0;\n"
     "  float near = (float)value;\n"
     "  uint32_t bits;\n"
     "  memcpy(&bits, &near, sizeof bits);\n"
-    "  if ((double)near != value && bits % 2 == 0) bits += fabs((double)near) > fabs(value) ? -1 : 1;\n"
+    "  if ((double)near != value && bits % 2 == 0) bits += fabs((double)near) > fabs(value) ? -1 : "
+    "1;\n"
     "  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);\n"
     "}\n"
     "\n"

@@ -120,7 +120,8 @@ static bool infer_after(Node *node, Fault *fault) {
 static bool stores_into_params(const Node *node, bool *is_stored) {
   bool is_found = false;
   for (int k = 0; k < node->count; k++) {
-    bool is_written = node->op == STORE ? k == 0 : node->op == CALL && k && node->src[0]->is_stored[k - 1];
+    bool is_written =
+        node->op == STORE ? k == 0 : node->op == CALL && k && node->src[0]->is_stored[k - 1];
     const Node *root = node->src[k]->root;
     if (!is_written || !root || root->op != PARAM) continue;
     is_found = true;
@@ -164,10 +165,10 @@ const Language *language_of(int week) {
   static OpInfo all[OPS];
   static Language language = {.ops = all, .check_program = check_program_of_week2};
   memcpy(all, ops, sizeof all);
-  all[BUFFER] = (OpInfo){"BUFFER", 2, 0, 0, .read = read_buffer, .example = STORAGE_EXAMPLE,
-                         .infer = infer_storage};
-  all[ALLOC] = (OpInfo){"ALLOC", 2, 0, 0, .read = read_alloc, .example = STORAGE_EXAMPLE,
-                        .infer = infer_storage};
+  all[BUFFER] = (OpInfo){
+      "BUFFER", 2, 0, 0, .read = read_buffer, .example = STORAGE_EXAMPLE, .infer = infer_storage};
+  all[ALLOC] = (OpInfo){
+      "ALLOC", 2, 0, 0, .read = read_alloc, .example = STORAGE_EXAMPLE, .infer = infer_storage};
   all[INDEX] = (OpInfo){"INDEX", 2, 1, INT_MAX, .infer = infer_index};
   all[LOAD] = (OpInfo){"LOAD", 2, 1, 3, .infer = infer_load};
   all[STORE] = (OpInfo){"STORE", 2, 2, 3, .infer = infer_store};

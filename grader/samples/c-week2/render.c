@@ -17,8 +17,8 @@ typedef struct {
   const Node *user;  // the one that uses it, NULL if there are several
   int users, chain;  // the length of the chain to it where it is computed in its user's loop, or 0
   bool is_output;
-  const Node *base;                  // the node itself, or what is behind AFTERs
-  const char *variable, *array;      // where its value is held
+  const Node *base;              // the node itself, or what is behind AFTERs
+  const char *variable, *array;  // where its value is held
 } Plan;
 
 typedef struct {
@@ -42,8 +42,9 @@ static bool is_mutable(const Node *node) { return node->root && node->root->op !
 
 // ---- texts -------------------------------------------------------------------------------------
 
-#define LINE(...) \
-  (append(&to->lines, "%*s", 2 * to->depth, ""), append(&to->lines, __VA_ARGS__), append(&to->lines, "\n"))
+#define LINE(...)                                                                 \
+  (append(&to->lines, "%*s", 2 * to->depth, ""), append(&to->lines, __VA_ARGS__), \
+   append(&to->lines, "\n"))
 
 static const char *fresh(Renderer *to, char letter) { return format("%c%d", letter, to->names++); }
 
@@ -158,7 +159,8 @@ static const char *read(Renderer *to, const Node *node, const Indices *at) {
 // A new array in the workspace, at least a byte long.
 static const char *new_array(Renderer *to, Dtype dtype, const Shape *shape) {
   const char *name = fresh(to, 'a'), *type = c_type(dtype);
-  append(&to->statics, "  %s *%s = (%s *)((char *)workspace + %zu);\n", type, name, type, to->workspace);
+  append(&to->statics, "  %s *%s = (%s *)((char *)workspace + %zu);\n", type, name, type,
+         to->workspace);
   size_t bytes = c_bytes(dtype);
   for (int axis = 0; axis < shape->rank; axis++) bytes *= (size_t)shape->sizes[axis];
   to->workspace += (bytes ? bytes + ALIGNMENT - 1 : ALIGNMENT) / ALIGNMENT * ALIGNMENT;
@@ -174,7 +176,8 @@ static void declare(Renderer *to, const Node *node) {
   }
   plan->array = fresh(to, node->op == PARAM ? 'p' : 'b');
   if (node->op == PARAM) {
-    append(&to->statics, "  const %s *%s = inputs[%lld];\n", type, plan->array, (long long)node->arg.slot);
+    append(&to->statics, "  const %s *%s = inputs[%lld];\n", type, plan->array,
+           (long long)node->arg.slot);
     return;
   }
   size_t count = 1;
