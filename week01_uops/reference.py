@@ -10,6 +10,9 @@ from week01_uops.interface import Artifact, Target, UnsupportedError
 from week01_uops.node import UOp
 from week01_uops.passes import Observer, Pipeline
 
+SIMPLIFYING = frozenset({"inline", "order", "simplify"})
+"""The passes of `simplify`."""
+
 
 class Renderer(Protocol):
     """From a program at kernel level to text; `checked` builds report indices out of range."""
@@ -27,8 +30,8 @@ class Reference:
 
     def simplify(self, program: UOp) -> UOp:
         """An equal program, simpler, at tensor level."""
-        passes = [item for item in self.pipeline.passes if item.name in ("inline", "simplify")]
-        return replace(self.pipeline, passes=tuple(passes)).run(program)
+        passes = tuple([item for item in self.pipeline.passes if item.name in SIMPLIFYING])
+        return replace(self.pipeline, passes=passes).run(program)
 
     def compile(
         self,

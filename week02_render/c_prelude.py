@@ -183,11 +183,22 @@ static inline f16_t store_f16(float x) {
 #endif
 }
 """,
-    "round_f16": _function("float", "round_f16", "float x", "return load_f16(store_f16(x));"),
+    # gcc 12 leaves both conversions out where it makes vectors of them, with AVX512-FP16.
+    "hidden_f16": """\
+static inline f16_t hidden_f16(f16_t x) {
+#if defined(__AVX512FP16__) && !defined(__clang__)
+    __asm__("" : "+x"(x));
+#endif
+    return x;
+}
+""",
+    "round_f16": _function(
+        "float", "round_f16", "float x", "return load_f16(hidden_f16(store_f16(x)));"
+    ),
     "round_f16_f64": """\
 static inline float round_f16_f64(double x) {
 #ifdef __FLT16_MANT_DIG__
-    return (float)(f16_t)x;
+    return (float)hidden_f16((f16_t)x);
 #else
     return round_f16(odd_f32(x));
 #endif

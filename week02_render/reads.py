@@ -76,7 +76,9 @@ def await_reads(moves: frozenset[Op]) -> Callable[[UOp, Trace], UOp]:
         for node in program.toposort():
             src = [done[s] for s in node.src]
             if node in awaited:
-                src[0] = make(AFTER, (src[0], *[done[read] for read in awaited[node]]))
+                place = src[0].src if src[0].op is AFTER else src[:1]
+                reads = [done[read] for read in awaited[node]]
+                src[0] = make(AFTER, tuple(dict.fromkeys([*place, *reads])))
             done[node] = node.with_src(tuple(src))
         return done[program]
 

@@ -25,6 +25,26 @@ def test_simplify_keeps_storage(judge):
     )
 
 
+def test_simplify_keeps_the_order(judge):
+    """A read comes before a write also if what is written turns out not to need it."""
+    judge.accepts(
+        """
+        x = PARAM : {"slot": 0, "dtype": "int32", "shape": []}
+        t = ALLOC : {"slot": 0, "dtype": "int32", "shape": []}
+        s = STORE t x
+        first = AFTER t s
+        v = LOAD first
+        zero = CONST : {"value": 0, "dtype": "int32"}
+        z = MUL v zero
+        u = STORE first z
+        second = AFTER first u
+        w = LOAD second
+        n = NEG v
+        return w n
+        """
+    )
+
+
 def test_simplify_inside_an_index(judge):
     """An index is simplified as any other value."""
     judge.simplifies(

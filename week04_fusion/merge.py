@@ -6,7 +6,7 @@ It is done in two cases. Side by side: neither waits for the other, and one read
 other does not: sum and sum of squares of one array, not three products of one matrix with three
 others. In a chain: the later one reads what the earlier one writes, each element in the very
 iteration that has written it, and takes the value instead of loading it; or it replaces what the
-earlier one reads, each element by what it makes of it.
+earlier one reads, each element in the very iteration that reads it, after that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from week01_uops.node import UOp, make, toposort
 from week01_uops.ops import CALL, PARAM, CallArg, ParamArg
 from week01_uops.passes import top_nodes
 from week01_uops.rewrite import Trace
-from week02_render.ops import AFTER, ALLOC, END, LOAD, STORE, storage_of
+from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, STORE, storage_of
 
 Element = tuple[UOp, tuple[UOp, ...]]
 """A storage, and the indices of an element of it."""
@@ -140,37 +140,27 @@ def _is_chain(earlier: Kernel, later: Kernel) -> bool:
 def _overwrites(earlier: Kernel, later: Kernel) -> bool:
     """Whether the later kernel may store to what the earlier one reads.
 
-    It may if both access each element in one iteration only, and what is stored depends on what
-    was there: so the load comes first.
+    It may if both access each element in one iteration only: there, the load comes first.
     """
-    known = dict(_stored(earlier.call))
-    loaded = _loaded(earlier.call, earlier.call.src[0]) | _loaded(later.call, later.call.src[0])
+    loaded = _loaded(earlier.call) | _loaded(later.call)
+    stored = {_element(later.call, n) for n in later.call.src[0].toposort() if n.op is STORE}
     for place in later.written & earlier.read:
-        stores = [(at, loads) for at, loads in _stored(later.call) if at[0] is place]
-        at, loads = stores[0]
-        if len(stores) > 1 or not set(earlier.loops) <= set(at[1]):
+        (at, *others) = {item for item in stored if item[0] is place}
+        if others or not set(earlier.loops) <= set(at[1]):
             return False
-        needed = loads.union(*[known[item] for item in loads if item in known])
-        if at not in needed or any(item != at for item in loaded if item[0] is place):
+        if any(item != at for item in loaded if item[0] is place):
             return False
     return True
 
 
 def _element(call: UOp, access: UOp) -> Element:
     """What a LOAD or STORE in a CALL's body is about, in terms of the program's storage."""
-    base = storage_of(access.src[0])
-    place = storage_of(call.src[1 + base.arg.slot]) if base.op is PARAM else base
-    return place, access.src[0].src[1:]
+    base, indices = _at(access)
+    return storage_of(call.src[1 + base.arg.slot]) if base.op is PARAM else base, indices
 
 
-def _loaded(call: UOp, value: UOp) -> set[Element]:
-    return {_element(call, n) for n in value.toposort() if n.op is LOAD}
-
-
-def _stored(call: UOp) -> list[tuple[Element, set[Element]]]:
-    """What a CALL's body stores, each with what the value is loaded from."""
-    stores = [n for n in call.src[0].toposort() if n.op is STORE]
-    return [(_element(call, n), _loaded(call, n.src[1])) for n in stores]
+def _loaded(call: UOp) -> set[Element]:
+    return {_element(call, n) for n in call.src[0].toposort() if n.op is LOAD}
 
 
 def kernels_of(program: UOp) -> list[Kernel]:
@@ -280,6 +270,7 @@ def _merged(first: UOp, second: UOp) -> UOp:
     slots = {place: slot for slot, place in enumerate(places)}
     earlier, later = (renumbered(call, slots) for call in (first, second))
     later = substitute(later, _known_loads(earlier, later))
+    later = _after_loads(earlier, later)
     effect = _joined([*_stores(earlier.src[0]), *_stores(later.src[0])])
     body = make(END, (effect, *earlier.src[1:]))
     names = [call.arg.name or "kernel" for call in (first, second)]
@@ -289,8 +280,33 @@ def _merged(first: UOp, second: UOp) -> UOp:
 
 def _known_loads(earlier: UOp, later: UOp) -> dict[UOp, UOp]:
     """The values of the later body's loads that the earlier body has just stored."""
-    stored = {n.src[0]: n.src[1] for n in earlier.toposort() if n.op is STORE}
-    return {n: stored[n.src[0]] for n in later.toposort() if n.op is LOAD and n.src[0] in stored}
+    stored = {_at(n): n.src[1] for n in earlier.toposort() if n.op is STORE}
+    return {n: stored[_at(n)] for n in later.toposort() if n.op is LOAD and _at(n) in stored}
+
+
+def _after_loads(earlier: UOp, later: UOp) -> UOp:
+    """The later body; what it stores where the earlier one loads waits for that.
+
+        LOAD(INDEX(p, i)), STORE(INDEX(p, i), x)   →   STORE(INDEX(AFTER(p, LOAD), i), x)
+
+    It is so whatever rules make of x.
+    """
+    loads: dict[Element, list[UOp]] = defaultdict(list)
+    for node in earlier.toposort():
+        if node.op is LOAD:
+            loads[_at(node)].append(node)
+    waiting = {}
+    for node in later.toposort():
+        if node.op is STORE and _at(node) in loads:
+            place, *indices = node.src[0].src
+            place = make(INDEX, (make(AFTER, (place, *loads[_at(node)])), *indices))
+            waiting[node] = node.with_src((place, *node.src[1:]))
+    return substitute(later, waiting)
+
+
+def _at(access: UOp) -> Element:
+    """What a LOAD or STORE in a body is about."""
+    return storage_of(access.src[0]), access.src[0].src[1:]
 
 
 def waiting(place: UOp, arguments: dict[UOp, None], own: set[UOp]) -> UOp:

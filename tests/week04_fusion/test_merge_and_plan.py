@@ -176,3 +176,37 @@ def test_a_kernel_without_loops_stands_between_two_others():
     whole = program(squares, total, ADD(squares, total))
     names = [call.arg.name for call in calls(check(whole))]
     assert sorted(names) == ["add_32x24", "add_scalar", "exp2_32x24"]
+
+
+def test_a_write_that_needs_nothing_of_the_value_comes_after_its_reads():
+    """max(v, 127) of an int8 is 127, and v + x, in the same loop, is still of the v before."""
+    x, y = param(0, int8, (2,)), param(1, int8, (2,))
+    place = make(BUFFER, (), StorageArg(0, int8, (2,)))
+    other = make(BUFFER, (), StorageArg(1, int8, (2,)))
+    copied = make(AFTER, (place, make(STORE, (place, x))))
+    first = make(AFTER, (other, make(STORE, (other, copied))))
+    v = make(LOAD, (first,))
+    second = make(AFTER, (first, make(STORE, (first, MAX(v, const(127, int8))))))
+    whole = program(ADD(y, v), second)
+    assert len(calls(COMPILER.run(whole))) == 2
+    inputs = [np.array([5, -128], np.int8), np.array([-4, 4], np.int8)]
+    got = load(REFERENCE.compile(whole, "c"), whole).run(inputs)
+    assert [list(a) for a in got] == [[1, -124], [127, 127]]
+
+
+def test_what_is_read_in_a_loop_may_be_replaced_in_it():
+    """A read of an array and a write that takes nothing of it are one kernel."""
+    x = param(0, float32, (32, 24))
+    place = make(BUFFER, (), StorageArg(0, float32, (32, 24)))
+    v = make(LOAD, (place,))
+    read = EXP2(ADD(v, x))
+    after = make(AFTER, (place, make(STORE, (place, NEG(x))), v))
+    whole = program(read, after)
+    assert len(calls(COMPILER.run(whole))) == 1
+    inputs = [np.linspace(-1, 1, 32 * 24, dtype=np.float32).reshape(32, 24)]
+    loaded = load(REFERENCE.compile(whole, "c"), whole)
+    state: dict = {}
+    for _ in range(2):
+        got, expected = loaded.run(inputs), evaluate(whole, inputs, state=state)
+        for a, b in zip(got, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)

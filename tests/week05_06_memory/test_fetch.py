@@ -22,7 +22,8 @@ from week05_06_memory.schedule import read
 from week05_06_memory.split import split
 
 CACHES = {"l1": 32 << 10, "l2": 512 << 10, "l3": 32 << 20, "line": 64}
-MACHINE = replace(detect(), vector_bytes=32, **CACHES)
+VECTORS = {"vector_bytes": 32, "vector_registers": 16, "datapath": 32}
+MACHINE = replace(detect(), **VECTORS, **CACHES)
 
 
 def centred(rows, columns):

@@ -13,7 +13,7 @@ from week01_uops.rewrite import Trace
 from week02_render.ops import AFTER, BUFFER, END, INDEX, LOAD, STORE, StorageArg, loop, open_ranges
 from week02_render.runtime import load
 from week03_loops.library import attention, conv, linear, matmul, relu, softmax, transpose
-from week03_loops.ops import REDUCE, ReduceArg, expand, permute, reduce, reshape
+from week03_loops.ops import REDUCE, ReduceArg, expand, flip, permute, reduce, reshape
 from week04_fusion.ops import STAGE, stage
 from week05_06_memory.compiler import REFERENCE
 from week05_06_memory.evaluate import evaluate
@@ -234,7 +234,8 @@ def changed_by_the_reader() -> UOp:
 def changed_in_between() -> UOp:
     state = make(BUFFER, (), StorageArg(0, float32, (64, 32)))
     rows = costly(make(LOAD, (state,)))
-    after = make(AFTER, (state, make(STORE, (make(AFTER, (state, rows)), transpose(C)))))
+    backwards = flip(make(AFTER, (state, rows)), [0])
+    after = make(AFTER, (state, make(STORE, (backwards, transpose(C)))))
     return program(product(rows, permute(make(LOAD, (after,)), (1, 0))))
 
 

@@ -266,6 +266,7 @@ function simplify(outputs, tables, report) {
   const simplified = new Map();
   for (const node of postorder(outputs)) {
     const src = node.src.map((source) => simplified.get(source));
+    tables.keepOrder?.(graph, node, src, simplified);
     try {
       simplified.set(
         node,

@@ -7,6 +7,7 @@
 const base = "../javascript-week1";
 const { dtypes } = require(`${base}/arithmetic.js`);
 const { SCALAR, Fault, shapeOf, checkSize, broadcast, ops, laterOps } = require(`${base}/types.js`);
+const { postorder } = require(`${base}/writer.js`);
 
 const effect = { kind: "effect", name: "no value" };
 const STORAGE = { writable: true, indexed: false };
@@ -333,6 +334,16 @@ function checkProgram(reader) {
   );
 }
 
+/** What a STORE's simplified sources do not need any more is still read before it: it waits for that. */
+function keepOrder(graph, { op, src: given }, src, simplified) {
+  if (op !== "STORE") return;
+  const needed = new Set(postorder(src));
+  const lost = postorder(given)
+    .map((node) => simplified.get(node))
+    .filter((node) => node.op === "LOAD" && !node.open?.size && rootOf(node.src[0]).op !== "PARAM" && !needed.has(node));
+  if (lost.length) src[0] = graph.make("AFTER", [src[0], ...new Set(lost)]);
+}
+
 /** The language of a week, as a reader and a simplifier want it. */
 function languageOf(week) {
   const known = { ...ops, ...(week > 1 ? week2 : {}), ...(week > 2 ? week3 : {}) };
@@ -340,4 +351,4 @@ function languageOf(week) {
   return { week: Math.min(week, 3), ops: known, laterOps, expectValues, complete, checkProgram };
 }
 
-module.exports = { languageOf, isEffect, rootOf, NONE };
+module.exports = { languageOf, isEffect, keepOrder, rootOf, NONE };
