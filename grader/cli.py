@@ -28,7 +28,7 @@ from grader.report import Screen, show
 from grader.results import RunResult
 from grader.session import Options, run_week, spec_tests
 from grader.submission import Submission, SubmissionError, load
-from grader.verdict import Verdict
+from grader.verdict import Verdict, clean
 from grader.weeks import WEEKS, Week, week_of
 
 CONSOLE = Console()
@@ -43,7 +43,7 @@ STATE = click.option(
 def refuse(why: object) -> NoReturn:
     """End with one sentence and exit status 2."""
     text = why.args[0] if isinstance(why, KeyError) else why
-    ERRORS.print(f"grader: {text}", markup=False, highlight=False, soft_wrap=True)
+    ERRORS.print(clean(f"grader: {text}"), markup=False, highlight=False, soft_wrap=True)
     sys.exit(2)
 
 
@@ -247,7 +247,7 @@ def repro_(name: str, timeout: float | None, to: Path | None, state: Path | None
     CONSOLE.print(f"\nwritten to {folder}/; judged again:", markup=False)
     for file, failure in outcomes:
         says = str(failure) if failure else str(Verdict.OK)
-        CONSOLE.print(f"{file}: {says}", markup=False, highlight=False, soft_wrap=True)
+        CONSOLE.print(clean(f"{file}: {says}"), markup=False, highlight=False, soft_wrap=True)
     sys.exit(1 if any(failure for _, failure in outcomes) else 0)
 
 

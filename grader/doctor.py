@@ -21,7 +21,7 @@ from grader.new import LANGUAGES, language_of
 from grader.sandbox import Limits
 from grader.subject import Answer, SubprocessCompiler, judged
 from grader.submission import FILE, Submission, SubmissionError, load
-from grader.verdict import SpecFailure, Verdict, excerpt
+from grader.verdict import SpecFailure, Verdict, clean, excerpt
 from grader.weeks import WEEKS, Week, conformance_files, read
 from week01_uops.interchange import ReadErrors
 
@@ -226,14 +226,14 @@ def report(folder: Path, console: Console) -> bool:
         found.append(Finding("doctor", State.MISSING, says))
     for finding in found:
         style = STYLES[finding.state]
-        table.add_row(Text(finding.state, style), finding.step, Text(finding.says))
+        table.add_row(Text(finding.state, style), finding.step, Text(clean(finding.says)))
     console.print(table)
     steps = [f for state in (State.MISSING, State.LATER) for f in found if f.state is state]
     ready = not any(f.state is State.MISSING for f in found)
     judging = f"grader --submission {folder}"
     following = next((f.next for f in steps if f.next), judging)
     console.print("ready to be graded" if ready else "not ready to be graded", style="bold")
-    console.print(f"next: {following}", markup=False, highlight=False, soft_wrap=True)
+    console.print(clean(f"next: {following}"), markup=False, highlight=False, soft_wrap=True)
     return ready
 
 

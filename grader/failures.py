@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.codec import encode
-from grader.verdict import Difference, SpecFailure, excerpt
+from grader.verdict import Difference, SpecFailure, clean, excerpt
 
 Record = dict[str, Any]
 
@@ -66,8 +66,8 @@ def _plain(difference: Difference | None) -> dict[str, Any] | None:
 
 
 def text(kept: Record, lines: int = 24) -> str:
-    """The failure as a reader wants to see it."""
-    return "\n".join(_parts(kept, lines))
+    """The failure as a reader wants to see it, on a terminal too: clean."""
+    return clean("\n".join(_parts(kept, lines)))
 
 
 def _parts(kept: Record, lines: int) -> Iterator[str]:

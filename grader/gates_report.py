@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.gates import BYTES, CERTAINTY, HELD, UNMEASURED, WIDE, Gate, GateResult, declared
+from grader.verdict import clean
 
 MEANING = {
     "best": "the time of the faster of NumPy and PyTorch",
@@ -28,7 +29,7 @@ def line(result: GateResult) -> Text:
     text = Text(f"gate {result.case}, {how(result)}: ")
     text.append(result.outcome, STYLES[result.outcome])
     text.append(f" {shown(result)}" if result.ratio is not None else "")
-    return text.append(f" ({result.message})" if result.message else "")
+    return text.append(f" ({clean(result.message)})" if result.message else "")
 
 
 def how(gate: Gate | GateResult) -> str:

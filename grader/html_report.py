@@ -13,11 +13,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from grader.advice import ADVICE
 from grader.formats import scale
-from grader.formats.texts import clean
 from grader.gates import CERTAINTY, GateResult, Threshold, declared
 from grader.gates_report import formulas, how
 from grader.results import Result, RunResult, WeekResult
-from grader.verdict import Verdict, excerpt
+from grader.verdict import Verdict, clean, excerpt
 
 FOLDER = Path(__file__).parent / "html"
 OPENED = 3

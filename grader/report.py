@@ -14,6 +14,7 @@ from rich.text import Text
 from grader import failures, gates_report
 from grader.gates import GateResult
 from grader.results import Result, RunResult, WeekResult
+from grader.verdict import clean
 
 MARKS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "skipped": "skipped"}
 SHOWN = 20
@@ -72,15 +73,15 @@ def _line(week: WeekResult, result: Result) -> Text:
     total = max(len(week.collected), len(week.results))
     text = Text(f"{week.title} {len(week.results):>4}/{total} ", style="dim")
     text.append(f"{MARKS[result.outcome]:8}", STYLES[result.outcome])
-    text.append(result.sentence or result.test, "default")
+    text.append(clean(result.sentence or result.test), "default")
     if result.outcome == "skipped":
-        text.append(f" ({result.message})", "yellow")
+        text.append(f" ({clean(result.message)})", "yellow")
     return text
 
 
 def table(run: RunResult) -> Table:
     """One row a week."""
-    found = Table(title=escape(run.subject), title_justify="left", title_style="bold")
+    found = Table(title=escape(clean(run.subject)), title_justify="left", title_style="bold")
     found.add_column("week")
     for name in ("tests", "passed", "failed", "skipped", "not run"):
         found.add_column(name, justify="right")
@@ -137,7 +138,7 @@ def _show_failure(console: Console, week: WeekResult, result: Result, *, whole: 
 
 
 def _tail(message: str, lines: int = 20) -> str:
-    return "\n".join(message.rstrip().splitlines()[-lines:])
+    return clean("\n".join(message.rstrip().splitlines()[-lines:]))
 
 
 def _indented(text: str) -> str:
@@ -146,12 +147,12 @@ def _indented(text: str) -> str:
 
 def _remarks(console: Console, week: WeekResult) -> None:
     if week.problem:
-        console.print(Text(f"{week.title}: {week.problem}", "red"))
+        console.print(Text(clean(f"{week.title}: {week.problem}"), "red"))
     reasons: dict[str, int] = {}
     for result in week.results:
         if result.outcome == "skipped":
             reasons[result.message] = reasons.get(result.message, 0) + 1
     for reason, count in reasons.items():
-        console.print(Text(f"{week.title}: {count} skipped: {reason}", "yellow"))
+        console.print(Text(clean(f"{week.title}: {count} skipped: {reason}"), "yellow"))
     if week.not_run:
         console.print(Text(f"{week.title}: {len(week.not_run)} never ran", "red"))

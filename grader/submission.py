@@ -15,6 +15,7 @@ verb = 10                         # for one answer; 10 if not said
 
 from __future__ import annotations
 
+import os
 import shutil
 import tomllib
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ from grader.verdict import Verdict, excerpt
 from grader.weeks import ROOT, WEEKS, Week
 
 FILE = "submission.toml"
+LARGEST = 8 << 10
+"""Bytes of it that are read; what takes long in TOML grows with their square."""
 COURSE = (*(week.package for week in WEEKS), "projects")
 """What a submission in Python may import."""
 KEYS = ("name", "language", "weeks", "build", "compiler", "serve", "requires", "timeouts")
@@ -113,11 +116,16 @@ def load(folder: Path) -> Submission:
     if not path.is_file():
         raise SubmissionError(f"expected a file {FILE} in {folder}")
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
     except OSError as error:
         raise SubmissionError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SubmissionError(f"{path} is not TOML: {error}") from None
+    if len(data) > LARGEST:
+        raise SubmissionError(f"expected {path} to be of {LARGEST >> 10} KiB at most")
+    try:
+        table = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise SubmissionError(f"{path} is not TOML: {excerpt(str(error), 1)}") from None
     return _Reader(path, table).submission()
 
 
@@ -135,10 +143,11 @@ class _Reader:
         self.only_known(self.table, KEYS)
         folder = self.path.parent.resolve()
         for name in self.words("requires", optional=True):
-            if not (folder / name).is_dir():
-                raise self.fault(f"requires the folder {name}, which is missing")
+            if not os.path.isdir(folder / name):
+                raise self.fault(f"requires the folder {_brief(name)}, which is missing")
             if (folder / name).resolve().parent not in (folder, folder.parent):
-                raise self.fault(f"expected required folders to lie beside its own, got {name}")
+                why = "expected required folders to lie beside its own"
+                raise self.fault(f"{why}, got {_brief(name)}")
         times = self.timeouts()
         return Submission(
             folder,
@@ -156,12 +165,14 @@ class _Reader:
     def only_known(self, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in table:
             if key not in known:
-                raise self.fault(f"expected the keys {', '.join(known)}, got {key}")
+                raise self.fault(f"expected the keys {', '.join(known)}, got {_brief(key)}")
 
     def word(self, key: str) -> str:
         value = self.table.get(key)
         if not isinstance(value, str) or not value:
             raise self.fault(f'expected {key} = "…", got {self.shown(key)}')
+        if excerpt(value, 1) != value or "\t" in value:
+            raise self.fault(f"expected {key} to be a short line, got {self.shown(key)}")
         return value
 
     def words(self, key: str, *, optional: bool = False) -> tuple[str, ...]:
@@ -190,8 +201,20 @@ class _Reader:
         self.only_known(value, TIMEOUTS)
         for key, seconds in value.items():
             if type(seconds) not in (int, float) or not 0 < seconds <= 3600:
-                raise self.fault(f"expected timeouts.{key} in seconds, 0 to 3600, got {seconds!r}")
+                wanted = f"expected timeouts.{key} in seconds, 0 to 3600"
+                raise self.fault(f"{wanted}, got {_shown(seconds)}")
         return {key: float(seconds) for key, seconds in value.items()}
 
     def shown(self, key: str) -> str:
-        return repr(self.table[key]) if key in self.table else "nothing"
+        return _shown(self.table[key]) if key in self.table else "nothing"
+
+
+def _brief(text: str) -> str:
+    return excerpt(text, 1, 80)
+
+
+def _shown(value: object) -> str:
+    try:
+        return _brief(repr(value))
+    except ValueError:  # Python writes no integer of thousands of digits
+        return "a number of thousands of digits"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -102,10 +103,25 @@ class SpecFailure(AssertionError):  # noqa: N818 - a verdict, not an error
         return f"{self.verdict}: {self.sentence}"
 
 
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+    "\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
+
+
+def clean(text: str) -> str:
+    """The text with U+FFFD for what is not fit to be shown, or not allowed in XML 1.0.
+
+    That is control characters, also those that turn the direction of text, ends of lines that few
+    programs know, and lone surrogates.
+    """
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
 def excerpt(text: str, lines: int = 12, width: int = 200) -> str:
-    """The first lines of a text, each cut to a width, saying what was left out."""
+    """The first lines of a text, clean, each cut to a width, saying what was left out."""
     rows = text.rstrip().splitlines()
     shown = [row if len(row) <= width else row[: width - 1] + "…" for row in rows[:lines]]
     if len(rows) > lines:
         shown.append(f"… {len(rows) - lines} more lines")
-    return "\n".join(shown)
+    return clean("\n".join(shown))

@@ -12,8 +12,8 @@ from typing import Any
 
 from grader.formats import scale
 from grader.formats.scale import Item, Part
-from grader.formats.texts import clean
 from grader.results import RunResult
+from grader.verdict import clean
 
 LONGEST = 64_000
 """Characters of a document; Linux allows 131 072 bytes in one variable, and 2 MiB in all."""

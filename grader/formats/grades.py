@@ -7,15 +7,15 @@ import io
 from collections.abc import Iterator
 
 from grader.formats import scale
-from grader.formats.texts import clean
 from grader.results import RunResult
+from grader.verdict import clean
 
 COLUMNS = (
     *("subject", "submission", "week", "points", "max", "open", "passed", "complete"),
     *("tests", "tests_passed", "tests_failed", "tests_skipped", "tests_not_run"),
     *("gates", "gate_credit", "seed", "started", "problem"),
 )
-_FORMULA = ("=", "+", "-", "@", "\t")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\n")
 
 
 def text(run: RunResult) -> str:
@@ -56,4 +56,5 @@ def rows(run: RunResult) -> Iterator[dict[str, object]]:
 def cell(text: str) -> str:
     """Text that a spreadsheet shows and does not compute: an apostrophe stands before a formula."""
     found = clean(text)
-    return f"'{found}" if found.startswith(_FORMULA) else found
+    begins = found.startswith(_FORMULA) or found.lstrip().startswith(_FORMULA)
+    return f"'{found}" if begins else found

@@ -8,9 +8,10 @@ from typing import Any
 
 from grader.formats import scale
 from grader.formats.scale import Item
-from grader.formats.texts import clean, described
+from grader.formats.texts import described
 from grader.gates import BYTES
 from grader.results import RunResult
+from grader.verdict import clean
 
 
 def text(run: RunResult) -> str:

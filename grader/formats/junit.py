@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from grader.formats.scale import NOT_RUN, explained, gate_state
-from grader.formats.texts import clean
 from grader.gates import GateResult
 from grader.results import Result, RunResult, WeekResult
+from grader.verdict import clean
 
 KINDS = {"failed": "failure", "error": "error", "skipped": "skipped"}
 

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from grader.formats.scale import Item, Part, shown
-from grader.verdict import excerpt
+from grader.verdict import clean, excerpt
 
-_UNFIT = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
 LISTED = 10
 """Parts of an item that are shown whole; of further ones, a line each."""
-
-
-def clean(text: str) -> str:
-    """The text with U+FFFD for what is not fit to be shown, or not allowed in XML 1.0.
-
-    That is control characters, also those that turn the direction of text, and lone surrogates.
-    """
-    return _UNFIT.sub("�", text.replace("\r\n", "\n"))
 
 
 def described(item: Item) -> str:

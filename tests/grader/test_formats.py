@@ -13,10 +13,9 @@ from click.testing import CliRunner
 from grader import cli, session
 from grader.formats import classroom, grades, gradescope, junit, scale
 from grader.formats.commands import SCHEMA
-from grader.formats.texts import clean
 from grader.gates import HELD, UNMEASURED, GateResult
 from grader.results import Result, RunResult, WeekResult
-from grader.verdict import Verdict
+from grader.verdict import Verdict, clean
 from grader.weeks import WEEKS
 from tests.grader.compilers import ECHO, submission
 
