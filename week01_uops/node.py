@@ -68,6 +68,7 @@ class Op:
         commutes: its two sources may be exchanged.
         optional: the argument may be left out.
         closes: its sources past the first are RANGEs that it closes around the first.
+        local: in the body of a CALL, each call has one of its own; the argument has a `slot`.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Op:
     commutes: bool = False
     optional: bool = False
     closes: bool = False
+    local: bool = False
 
     def __repr__(self) -> str:
         return self.name

@@ -216,7 +216,7 @@ def _linear(src: tuple[UOp, ...], arg: None) -> Type:
 
 
 BUFFER = Op("BUFFER", 2, (0, 0), _storage, Record(StorageArg))
-ALLOC = Op("ALLOC", 2, (0, 0), _storage, Record(AllocArg))
+ALLOC = Op("ALLOC", 2, (0, 0), _storage, Record(AllocArg), local=True)
 OUTPUT = Op("OUTPUT", 2, (0, 0), _storage, Record(StorageArg), internal=True)
 WORKSPACE = Op("WORKSPACE", 2, (0, 0), _storage, Record(WorkspaceArg), internal=True)
 INDEX = Op("INDEX", 2, (1, MANY), _index)

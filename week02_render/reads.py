@@ -261,10 +261,7 @@ class _Graph:
         }
         while (circle := self._circle(self._waits(stored))) is not None:
             stored |= circle
-        waits: dict[UOp, list[UOp]] = {}
-        for (_, store), bits in self._waits(stored).items():
-            if bits:
-                waits[store] = list(self.of(bits))
+        waits = {s: list(self.of(bits)) for (_, s), bits in self._waits(stored).items() if bits}
         return stored, waits
 
     def _is_late(self, kernel: UOp, store: UOp, read: UOp) -> bool:

@@ -258,6 +258,36 @@ def test_buffer_of_the_whole_program(judge):
     )
 
 
+CALLS_THAT_HOLD = """
+    p = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+    u = ALLOC : {"slot": 0, "dtype": "float32", "shape": [3]}
+    f = STORE u p
+    g = AFTER u f
+    body = LOAD g
+    x = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
+    y = PARAM : {"slot": 1, "dtype": "float32", "shape": [3]}
+    t = ALLOC : {"slot": 0, "dtype": "float32", "shape": []}
+    k = CONST : {"value": 3, "dtype": "float32"}
+    s = STORE t k
+    a = AFTER t s
+    c = CALL body x
+    d = CALL body y
+    q = ADD c d
+    r = MUL q a
+    return c d r
+    """
+
+
+def test_calls_that_hold(judge):
+    """Each CALL has ALLOCs of its own, whatever slots the body and the program number them by."""
+    judge.runs(CALLS_THAT_HOLD)
+
+
+def test_simplify_calls_that_hold(judge):
+    """So it is in what `simplify` prints."""
+    judge.accepts(CALLS_THAT_HOLD)
+
+
 def test_call_that_stores(judge):
     """A body may STORE into the place that it is given."""
     judge.runs(

@@ -13,6 +13,7 @@ static struct {
   bool is_plain;       // constants are folded, and nothing is simplified else
   bool is_param_tied;  // a PARAM may be that of a body, for storage that may be written
   size_t to_inline;    // nodes that CALLs may still make
+  int64_t free_slot;   // that no ALLOC has, nor any after it
   Fault fault;         // why a node was not made
 } graph;
 
@@ -216,8 +217,8 @@ static Node *intern(const Node *node) {
   Node *added = allocate(sizeof *added);
   *added = *node;
   if (node->root == node) added->root = added;
-  added->has_param = node->op == PARAM;
-  for (int k = 0; k < node->count; k++) added->has_param |= node->src[k]->has_param;
+  added->is_scoped = node->op == PARAM || node->op == ALLOC;
+  for (int k = 0; k < node->count; k++) added->is_scoped |= node->src[k]->is_scoped;
   insert(&nodes, hash, added);
   return added;
 }
@@ -274,13 +275,13 @@ static Node *make(Op op, Node *const *src, int count, Argument arg) {
 
 // ---- programs ----------------------------------------------------------------------------------
 
-static bool has_param(const Node *from, int source) { return from->src[source]->has_param; }
+static bool is_scoped(const Node *from, int source) { return from->src[source]->is_scoped; }
 
-// The body of a CALL with its PARAMs replaced; NULL after a fault.
+// The body of a CALL with its PARAMs replaced, and ALLOCs of its own; NULL after a fault.
 static Node *inline_call(const Node *call) {
   Node *body = value_of(call->src[0]->image);
-  if (!body->has_param) return body;
-  List order = postorder(&body, 1, has_param);
+  if (!body->is_scoped) return body;
+  List order = postorder(&body, 1, is_scoped);
   Node **became = (Node **)order.items;
   for (size_t i = 0; i < order.count; i++) {
     Node *node = became[i], **sources = allocate((size_t)node->count * sizeof *sources);
@@ -290,11 +291,13 @@ static Node *inline_call(const Node *call) {
       return NULL;
     }
     for (int k = 0; k < node->count; k++) {
-      sources[k] = node->src[k]->has_param ? became[node->src[k]->number] : node->src[k];
+      sources[k] = node->src[k]->is_scoped ? became[node->src[k]->number] : node->src[k];
     }
     node->number = i;
+    Argument arg = node->arg;
+    if (node->op == ALLOC) arg.slot = graph.free_slot++;
     became[i] = node->op == PARAM ? call->src[node->arg.slot + 1]->image
-                                  : make(node->op, sources, node->count, node->arg);
+                                  : make(node->op, sources, node->count, arg);
     if (!became[i]) return NULL;
   }
   Node *result = became[order.count - 1];
@@ -324,6 +327,10 @@ Node **simplify(Reader *reader, bool is_plain) {
   List order = postorder((Node **)reader->outputs.items, count, NULL);
   graph.is_param_tied =
       contains(&order, CALL) && (contains(&order, BUFFER) || contains(&order, ALLOC));
+  for (size_t i = 0; i < order.count; i++) {
+    const Node *node = order.items[i];
+    if (node->op == ALLOC && node->arg.slot >= graph.free_slot) graph.free_slot = node->arg.slot + 1;
+  }
   for (size_t i = 0; i < order.count; i++) {
     Node *node = order.items[i];
     node->image = image_of(node);

@@ -177,7 +177,7 @@ typedef struct Node {
   bool *is_stored;        // of the body of a CALL: whether it stores into the PARAM of a slot
   // of a simplified node
   Wide lo, hi;  // the interval of an integer or bool
-  bool has_param;
+  bool is_scoped;  // differs from call to call of a body: it depends on PARAMs or ALLOCs
   bool is_tied;  // to storage that may be written: what is made of it depends on the order
   // of a walk
   unsigned visit;

@@ -234,8 +234,8 @@ class Graph {
   }
 
   add(key, op, src, arg, dtype, shape, [lo, hi]) {
-    const hasParam = op === "PARAM" || src.some((source) => source.hasParam);
-    const node = { id: this.nodes.size, op, src, arg, dtype, shape, lo, hi, hasParam };
+    const isScoped = op === "PARAM" || op === "ALLOC" || src.some((source) => source.isScoped);
+    const node = { id: this.nodes.size, op, src, arg, dtype, shape, lo, hi, isScoped };
     this.nodes.set(key, node);
     return node;
   }
@@ -243,17 +243,27 @@ class Graph {
 
 // ---- programs ---------------------------------------------------------------------------------
 
-/** The body of a CALL with its PARAMs replaced. `budget` bounds what all CALLs of a program make. */
+/** An ALLOC's argument with a slot that no other has. */
+function withFreshSlot(arg, budget) {
+  const slot = budget.slot++;
+  return { ...arg, slot, text: arg.text.replace(/"slot": [0-9]+/, `"slot": ${slot}`) };
+}
+
+/**
+ * The body of a CALL with its PARAMs replaced, and ALLOCs of its own. `budget` bounds what all CALLs of a
+ * program make.
+ */
 function inline(graph, [body, ...args], budget) {
   const replaced = new Map();
   const now = (node) => replaced.get(node) ?? node;
-  for (const node of postorder([body], ({ src }) => src.filter(({ hasParam }) => hasParam))) {
+  for (const node of postorder([body], ({ src }) => src.filter(({ isScoped }) => isScoped))) {
     if (--budget.nodes < 0)
       throw new Fault("E501", `expected at most ${LIMITS.nodes} nodes once the CALLs are inlined`);
-    if (!node.hasParam) continue;
+    if (!node.isScoped) continue;
+    const arg = node.op === "ALLOC" ? withFreshSlot(node.arg, budget) : node.arg;
     replaced.set(
       node,
-      node.op === "PARAM" ? args[Number(node.arg.slot)] : graph.make(node.op, node.src.map(now), node.arg),
+      node.op === "PARAM" ? args[Number(node.arg.slot)] : graph.make(node.op, node.src.map(now), arg),
     );
   }
   return now(body);
@@ -262,9 +272,11 @@ function inline(graph, [body, ...args], budget) {
 /** The outputs of a program, as the reader gives them, simplified. */
 function simplify(outputs, tables, report) {
   const graph = new Graph(tables);
-  const budget = { nodes: LIMITS.nodes };
+  const order = postorder(outputs);
+  const slots = order.filter(({ op }) => op === "ALLOC").map(({ arg }) => arg.slot);
+  const budget = { nodes: LIMITS.nodes, slot: 1n + slots.reduce((a, b) => (a > b ? a : b), -1n) };
   const simplified = new Map();
-  for (const node of postorder(outputs)) {
+  for (const node of order) {
     const src = node.src.map((source) => simplified.get(source));
     tables.keepOrder?.(graph, node, src, simplified);
     try {
