@@ -44,7 +44,7 @@ def test_the_second_time_nothing_is_compiled(compiles):
 def test_another_program_machine_or_compiler_is_another_text(compiles, monkeypatch):
     compiled(WHOLE)
     compiled(program(EXP2(MUL(X, 4.0))))
-    larger = replace(detect(), l2=1 << 21)
+    larger = replace(detect(), l1=detect().l1 + 64)
     with monkeypatch.context() as patch:
         patch.setattr(module, "detect", lambda: larger)
         compiled(WHOLE)
