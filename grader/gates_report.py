@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.gates import BYTES, CERTAINTY, HELD, UNMEASURED, WIDE, Gate, GateResult, declared
-from grader.verdict import clean
+from grader.verdict import excerpt
 
 MEANING = {
     "best": "the time of the faster of NumPy and PyTorch",
@@ -29,7 +29,7 @@ def line(result: GateResult) -> Text:
     text = Text(f"gate {result.case}, {how(result)}: ")
     text.append(result.outcome, STYLES[result.outcome])
     text.append(f" {shown(result)}" if result.ratio is not None else "")
-    return text.append(f" ({clean(result.message)})" if result.message else "")
+    return text.append(f" ({excerpt(result.message, 1)})" if result.message else "")
 
 
 def how(gate: Gate | GateResult) -> str:
@@ -87,7 +87,8 @@ def remarks(results: Sequence[GateResult]) -> Iterator[Text]:
             found.setdefault(result.message, []).append(result)
     for message, members in found.items():
         names = ", ".join(f"{m.case} ({how(m)})" for m in members)
-        yield Text(f"{names if len(members) < len(results) else 'all'}: {message}", "yellow")
+        which = names if len(members) < len(results) else "all"
+        yield Text(f"{which}: {excerpt(message, 1)}", "yellow")
 
 
 def show(console: Console, package: str, results: Sequence[GateResult]) -> None:

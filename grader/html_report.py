@@ -98,7 +98,7 @@ def _week(run: RunResult, week: WeekResult) -> View:
         "failed": week.count("failed", "error"),
         "skipped": week.count("skipped"),
         "not_run": len(week.not_run),
-        "problem": week.problem,
+        "problem": excerpt(week.problem, 40),
         "failures": [
             _failure(result, anchors[result.test]) | {"shown": number < OPENED}
             for number, result in enumerate(bad[:WHOLE])

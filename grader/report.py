@@ -14,7 +14,7 @@ from rich.text import Text
 from grader import failures, gates_report
 from grader.gates import GateResult
 from grader.results import Result, RunResult, WeekResult
-from grader.verdict import clean
+from grader.verdict import clean, excerpt
 
 MARKS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "skipped": "skipped"}
 SHOWN = 20
@@ -75,13 +75,13 @@ def _line(week: WeekResult, result: Result) -> Text:
     text.append(f"{MARKS[result.outcome]:8}", STYLES[result.outcome])
     text.append(clean(result.sentence or result.test), "default")
     if result.outcome == "skipped":
-        text.append(f" ({clean(result.message)})", "yellow")
+        text.append(f" ({excerpt(result.message, 1)})", "yellow")
     return text
 
 
 def table(run: RunResult) -> Table:
     """One row a week."""
-    found = Table(title=escape(clean(run.subject)), title_justify="left", title_style="bold")
+    found = Table(title=escape(excerpt(run.subject, 1)), title_justify="left", title_style="bold")
     found.add_column("week")
     for name in ("tests", "passed", "failed", "skipped", "not run"):
         found.add_column(name, justify="right")
@@ -127,7 +127,7 @@ def show(console: Console, run: RunResult) -> None:
 
 def _show_failure(console: Console, week: WeekResult, result: Result, *, whole: bool) -> None:
     head = Text(f"\n{MARKS[result.outcome]} {week.title}: ", "bold red")
-    console.print(head.append(result.sentence or result.test, "bold"), soft_wrap=True)
+    console.print(head.append(clean(result.sentence or result.test), "bold"), soft_wrap=True)
     if not whole:
         again = f"grader repro {result.failure['id']}" if result.failure else "see the JSON file"
         console.print(Text(f"    {result.test}: {again}"), soft_wrap=True)
@@ -138,7 +138,7 @@ def _show_failure(console: Console, week: WeekResult, result: Result, *, whole: 
 
 
 def _tail(message: str, lines: int = 20) -> str:
-    return clean("\n".join(message.rstrip().splitlines()[-lines:]))
+    return excerpt("\n".join(message.rstrip().splitlines()[-lines:]), lines)
 
 
 def _indented(text: str) -> str:
@@ -147,12 +147,12 @@ def _indented(text: str) -> str:
 
 def _remarks(console: Console, week: WeekResult) -> None:
     if week.problem:
-        console.print(Text(clean(f"{week.title}: {week.problem}"), "red"))
+        console.print(Text(f"{week.title}: {excerpt(week.problem, 40)}", "red"))
     reasons: dict[str, int] = {}
     for result in week.results:
         if result.outcome == "skipped":
             reasons[result.message] = reasons.get(result.message, 0) + 1
     for reason, count in reasons.items():
-        console.print(Text(clean(f"{week.title}: {count} skipped: {reason}"), "yellow"))
+        console.print(Text(f"{week.title}: {count} skipped: {excerpt(reason, 1)}", "yellow"))
     if week.not_run:
         console.print(Text(f"{week.title}: {len(week.not_run)} never ran", "red"))

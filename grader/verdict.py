@@ -91,12 +91,15 @@ class Evidence:
 
 
 class SpecFailure(AssertionError):  # noqa: N818 - a verdict, not an error
-    """A check that did not pass: its verdict, one sentence, and the evidence."""
+    """A check that did not pass: its verdict, one sentence, and the evidence.
+
+    What a sentence says in a stranger's words is clean, and not too long.
+    """
 
     def __init__(self, verdict: Verdict, sentence: str, evidence: Evidence | None = None) -> None:
-        super().__init__(sentence)
         self.verdict = verdict
-        self.sentence = sentence
+        self.sentence = excerpt(sentence, 60, 500)
+        super().__init__(self.sentence)
         self.evidence = evidence or Evidence()
 
     def __str__(self) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.judge import Judge
-from grader.subject import InProcess, SubprocessCompiler
+from grader.sandbox import Completed
+from grader.subject import Answer, InProcess, SubprocessCompiler, _answer
+from grader.verdict import Verdict
 from week01_uops.interface import Artifact
 from week01_uops.node import UOp
 
@@ -39,6 +42,39 @@ class Printing:
 def drop(name: str) -> Rewriting:
     """A compiler that replaces an op by its first source."""
     return Rewriting(lambda node: node.src[0] if node.op.name == name else node)
+
+
+@dataclass
+class Conversation:
+    """A subject that gives the answers of an honest compiler, but for one.
+
+    Attributes:
+        told: the honest answers, once the question was asked without `instead`.
+        instead: the number of an answer, and what comes in its place.
+        asked: answers since the question began.
+    """
+
+    honest: InProcess
+    told: list[Completed] = field(default_factory=list)
+    instead: tuple[int, Completed] | None = None
+    asked: int = 0
+    name: str = "conversation"
+
+    def ask(self, verb: Sequence[str], text: str | bytes) -> Answer:
+        self.asked += 1
+        at = self.asked - 1
+        if self.instead is None:
+            answer = self.honest.ask(verb, text)
+            status = int(answer.verdict is not Verdict.OK)
+            out, err = answer.stdout.encode(), answer.stderr.encode()
+            self.told.append(Completed(Verdict.OK, status, out, err, 0.0))
+            return answer
+        if at == self.instead[0]:
+            return _answer(self.instead[1])
+        return _answer(self.told[at % len(self.told)])
+
+    def command(self, verb: Sequence[str]) -> str:
+        return " ".join(("compiler", *verb))
 
 
 def judge(compiler: object, week: int = 1, seconds: float | None = None) -> Judge:
