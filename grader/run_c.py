@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-import tempfile
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from grader import forbidden, sandbox
 from grader.draws import Array, Inputs
 from grader.sandbox import MIB, Completed, Limits
+from grader.sandbox.world import scratch
 from grader.verdict import Verdict
 from week01_uops.node import UOp
 from week01_uops.ops import parameters
@@ -34,7 +35,7 @@ SANITIZED = (
 """With AddressSanitizer and UndefinedBehaviorSanitizer; variables begin as a pattern."""
 
 RUNNER = ("-O2", "-fsanitize=address")
-BUILD = Limits(seconds=60.0, memory=2048 * MIB, output=MIB)
+BUILD = Limits(seconds=60.0, memory=2048 * MIB, output=MIB, file_size=64 * MIB)
 HARNESS = Path(__file__).parent / "harness.c"
 LARGEST_SLOT = 1 << 16
 FAULT = 3
@@ -150,8 +151,7 @@ def run(
         RunError: it crashed, passed a limit, or touched what it must not.
     """
     layout = Layout.of(program)
-    with tempfile.TemporaryDirectory(prefix="grader-arrays-") as name:
-        folder = Path(name)
+    with scratch("grader-arrays-") as folder:
         for number, inputs in enumerate(calls):
             _write(folder / f"in.{number}", layout, inputs)
         _launch(folder, library, layout, len(calls), limits, threads, sanitize=sanitize)
@@ -160,8 +160,8 @@ def run(
 
 def workspace(library: bytes, program: UOp, *, sanitize: bool = False) -> int:
     """The bytes of scratch space that the library's program asks for; 0 if it exports no size."""
-    with tempfile.TemporaryDirectory(prefix="grader-arrays-") as name:
-        ended = _launch(Path(name), library, Layout.of(program), 0, None, sanitize=sanitize)
+    with scratch("grader-arrays-") as folder:
+        ended = _launch(folder, library, Layout.of(program), 0, None, sanitize=sanitize)
     said = ended.stdout.decode("utf-8", "replace").strip()
     if not said.isdigit():
         raise RunError(Verdict.PROTOCOL, f"expected a size from program_workspace, got {said!r}")
@@ -215,15 +215,24 @@ def _check(ended: Completed) -> None:
     raise RunError(ended.verdict, f"the compiled program: {why}", words)
 
 
+def _size(path: Path) -> int:
+    """Bytes of a file that is one, and no link or pipe that the program put in its place."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
 def _outputs(path: Path, layout: Layout) -> tuple[Array, ...]:
-    wanted = sum(map(_bytes, layout.outputs))
-    data = path.read_bytes() if path.is_file() else b""
-    if len(data) != wanted:
+    wanted, size = sum(map(_bytes, layout.outputs)), _size(path)
+    if size != wanted:
         raise RunError(
             Verdict.CRASH,
             f"the compiled program ended its process: expected {wanted} bytes of outputs, "
-            f"got {len(data)}",
+            f"got {size}",
         )
+    data = path.read_bytes()
     found, at = [], 0
     for node in layout.outputs:
         size = _bytes(node)

@@ -8,12 +8,12 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from grader.classes.roster import ARCHIVES, Entry, archive_suffix, is_seen, shown
 from grader.classes.unpack import Allowance, Refused, expect_links_inside, unpack
+from grader.sandbox.world import remove, scratch
 from grader.submission import FILE
 
 LEFT_OUT = (".git", "__MACOSX", ".DS_Store")
@@ -42,10 +42,10 @@ def take_in(entry: Entry, folder: Path) -> str:
     Raises:
         Refused: it is none that may be taken in; `folder` is then gone.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    remove(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".taking-") as place:
-        raw, clean = Path(place, "raw"), Path(place, "clean")
+    with scratch(".taking-", folder.parent) as place:
+        raw, clean = place / "raw", place / "clean"
         try:
             if not all(map(is_seen, entry.name)):
                 raise Refused("has an odd name")

@@ -10,7 +10,9 @@ import contextlib
 import functools
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -23,6 +25,9 @@ BESIDE = ("lib", "lib64", "libexec", "include")
 
 TOOLCHAINS = {"RUSTUP_HOME": "~/.rustup", "PYENV_ROOT": "~/.pyenv"}
 """Where a command that only chooses a version of a toolchain looks for them."""
+
+LONGEST_PATH = 4096
+"""Bytes that a path must stay below (limits.h)."""
 
 MORE = "GRADER_READS"
 """An environment variable: other folders to be read, as in PATH."""
@@ -102,7 +107,40 @@ def mounts(folder: Path) -> Iterator[Path]:
 def give(folder: Path, user: int, group: int) -> None:
     """Make all of a folder someone's; links are not followed."""
     os.chown(folder, user, group)
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            with contextlib.suppress(FileNotFoundError):
-                os.chown(os.path.join(place, name), user, group, follow_symlinks=False)
+    for path in below(folder):
+        with contextlib.suppress(FileNotFoundError):
+            os.chown(path, user, group, follow_symlinks=False)
+
+
+def below(folder: Path) -> Iterator[str]:
+    """All that lies in a folder, but for what lies too deep to have a path."""
+    waiting = [str(folder)]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if len(os.fsencode(entry.path)) >= LONGEST_PATH:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                yield entry.path
+
+
+@contextlib.contextmanager
+def scratch(prefix: str, around: Path | None = None) -> Iterator[Path]:
+    """A new folder, `around` it where temporary ones lie if not said; it is removed in the end."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=around))
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that a stranger put there: however deep, and locked."""
+    try:
+        if os.path.lexists(folder):
+            shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            words = [*command, "--", str(folder)]
+            subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
