@@ -182,8 +182,9 @@ class Reader extends ArgumentReader {
     const type = this.attempt(op.at, () =>
       node.op === "CALL" ? this.typeOfCall(node.src) : infer(node.op, node.src, node.arg, this.language),
     );
-    this.names.set(name.text, type && Object.assign(node, type));
-    if (type) this.language.complete?.(node);
+    if (!type) return this.poison(name);
+    this.language.complete?.(Object.assign(node, type));
+    this.names.set(name.text, this.language.firstOf?.(node) ?? node);
   }
 
   countSources({ op, src, at }) {
@@ -197,6 +198,7 @@ class Reader extends ArgumentReader {
 
   /** The body's type, once the arguments are seen to match its PARAMs. */
   typeOfCall([body, ...args]) {
+    this.language.expectCallable?.(body, args);
     if (!this.scopes.has(body)) this.scopes.set(body, this.slotsOf(this.scopeOf([body])));
     if (this.scopeSteps > LIMITS.bodies) {
       this.stopped = true;

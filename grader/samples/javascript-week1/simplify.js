@@ -189,6 +189,7 @@ const commutative = new Set(["ADD", "MUL", "MAX", "CMPNE"]);
 
 class Graph {
   nodes = new Map(); // key → the one node of its op, sources and argument
+  isParamTied = false; // whether a PARAM may be that of a body, for storage that may be written
 
   constructor(tables) {
     this.tables = tables;
@@ -200,22 +201,39 @@ class Graph {
     return this.nodes.get(key) ?? this.add(key, "CONST", [], { value, dtype }, dtype, SCALAR, interval);
   }
 
+  /** What stands for a node where its value is asked for: a constant, if that is all it can be. */
+  valueOf(node) {
+    const isAlways = isFixed(node) && node.shape === SCALAR && !node.isTied && node.op !== "RANGE";
+    return isAlways ? this.constant(node.lo, node.dtype) : node;
+  }
+
+  /** The simplified node for another one, on simplified sources; `now` gives that of any below it. */
+  image(node, src, now, arg = node.arg) {
+    const { keepTurns } = this.tables.language;
+    const kept = keepTurns && this.isTied(node.op, src) ? keepTurns(this, node, src, now) : src;
+    return this.make(node.op, kept, arg);
+  }
+
   /** The simplified node for an op on simplified sources. */
   make(op, sources, arg) {
     if (op === "CONST") return this.constant(arg.value, arg.dtype);
-    const known = (node) => isConstant(node) || isFixed(node);
-    const src =
-      commutative.has(op) && known(sources[0]) && !known(sources[1]) ? [sources[1], sources[0]] : sources;
     const { ops, complete } = this.tables.language;
+    const isElementwise = Boolean(ops[op].kinds);
+    const known = (node) => isConstant(node) || isFixed(node);
+    const src = sources.map((source, k) => (k || isElementwise ? this.valueOf(source) : source)); // but places
+    if (commutative.has(op) && known(src[0]) && !known(src[1])) src.reverse();
     const type = infer(op, src, arg, this.tables.language);
     const { dtype, shape } = type;
     const value = src.length && src.every(isConstant) ? this.fold(op, src, arg, dtype) : undefined;
     if (value !== undefined) return this.constant(value, dtype);
     const interval = this.tables.intervalOf(op, src, arg, dtype, ops[op]);
-    const [lo, hi] = interval;
-    if (op !== "RANGE" && shape === SCALAR && isFixed({ lo, hi })) return this.constant(lo, dtype);
-    const simpler = this.tables.identities[op]?.(this, ...src, arg);
-    if (simpler?.shape === shape) return simpler;
+    const isTied = this.isTied(op, src);
+    if (!isTied) {
+      const [lo, hi] = interval;
+      if (isElementwise && shape === SCALAR && isFixed({ lo, hi })) return this.constant(lo, dtype);
+      const simpler = this.tables.identities[op]?.(this, ...src, arg);
+      if (simpler?.shape === shape) return simpler;
+    }
     const key = [
       op,
       ...src.map(({ id }) => id),
@@ -223,9 +241,18 @@ class Graph {
     ].join();
     const kept = this.nodes.get(key);
     if (kept) return kept;
-    const node = Object.assign(this.add(key, op, src, arg, dtype, shape, interval), type);
+    const node = Object.assign(this.add(key, op, src, arg, dtype, shape, interval), type, { isTied });
     complete?.(node);
     return node;
+  }
+
+  /**
+   * Whether a node stays as it is, because it depends on storage that may be written: a STORE may wait for
+   * what it reads.
+   */
+  isTied(op, src) {
+    const isStorage = op === "BUFFER" || op === "ALLOC" || (op === "PARAM" && this.isParamTied);
+    return isStorage || src.some((source) => source.isTied);
   }
 
   fold(op, src, arg, dtype) {
@@ -253,7 +280,8 @@ function withFreshSlot(arg, budget) {
  * The body of a CALL with its PARAMs replaced, and ALLOCs of its own. `budget` bounds what all CALLs of a
  * program make.
  */
-function inline(graph, [body, ...args], budget) {
+function inline(graph, [called, ...args], budget) {
+  const body = graph.valueOf(called);
   const replaced = new Map();
   const now = (node) => replaced.get(node) ?? node;
   for (const node of postorder([body], ({ src }) => src.filter(({ isScoped }) => isScoped))) {
@@ -263,7 +291,7 @@ function inline(graph, [body, ...args], budget) {
     const arg = node.op === "ALLOC" ? withFreshSlot(node.arg, budget) : node.arg;
     replaced.set(
       node,
-      node.op === "PARAM" ? args[Number(node.arg.slot)] : graph.make(node.op, node.src.map(now), arg),
+      node.op === "PARAM" ? args[Number(node.arg.slot)] : graph.image(node, node.src.map(now), now, arg),
     );
   }
   return now(body);
@@ -273,23 +301,22 @@ function inline(graph, [body, ...args], budget) {
 function simplify(outputs, tables, report) {
   const graph = new Graph(tables);
   const order = postorder(outputs);
+  const has = (name) => order.some(({ op }) => op === name);
+  graph.isParamTied = has("CALL") && (has("BUFFER") || has("ALLOC"));
   const slots = order.filter(({ op }) => op === "ALLOC").map(({ arg }) => arg.slot);
   const budget = { nodes: LIMITS.nodes, slot: 1n + slots.reduce((a, b) => (a > b ? a : b), -1n) };
   const simplified = new Map();
+  const now = (node) => simplified.get(node);
   for (const node of order) {
-    const src = node.src.map((source) => simplified.get(source));
-    tables.keepOrder?.(graph, node, src, simplified);
+    const src = node.src.map(now);
     try {
-      simplified.set(
-        node,
-        node.op === "CALL" ? inline(graph, src, budget) : graph.make(node.op, src, node.arg),
-      );
+      simplified.set(node, node.op === "CALL" ? inline(graph, src, budget) : graph.image(node, src, now));
     } catch (fault) {
       if (!(fault instanceof Fault)) throw fault;
       return report(fault.code, node.at, fault.message, node.line);
     }
   }
-  return outputs.map((node) => simplified.get(node));
+  return outputs.map((node) => graph.valueOf(now(node)));
 }
 
 /** What another simplifier may replace, table by table. */

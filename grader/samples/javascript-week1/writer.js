@@ -82,4 +82,4 @@ function format(outputs) {
   return lines.join("\n") + "\n";
 }
 
-module.exports = { format, postorder };
+module.exports = { argumentText, format, postorder };

@@ -6,13 +6,13 @@ const base = "../javascript-week1";
 const { errorText, readInput, week1 } = require(`${base}/compiler.js`);
 const { Reader } = require(`${base}/reader.js`);
 const { simplify } = require(`${base}/simplify.js`);
-const { languageOf, keepOrder } = require("./language.js");
+const { languageOf } = require("./language.js");
 const moves = require("./moves.js");
 const { render } = require("./render.js");
 
 // What is compiled has its CALLs inlined and is else as it was: a simpler value may need no LOAD any
 // more, behind which a STORE has to wait.
-const simpler = { ...week1, identities: { ...week1.identities, ...moves }, keepOrder };
+const simpler = { ...week1, identities: { ...week1.identities, ...moves } };
 const plain = { ...week1, identities: {}, intervalOf: () => [] };
 const verbs = {
   simplify: { tables: simpler, print: week1.format },

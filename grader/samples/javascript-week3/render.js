@@ -33,6 +33,7 @@ class Renderer {
   statics = [];
   storage = new Map(); // PARAM, BUFFER, ALLOC → the name of its array
   held = new Map(); // node → its value: a name, or {array}
+  indices = new Map(); // INDEX → its indices, fixed
 
   line(text) {
     this.lines.push(this.indent + text);
@@ -261,9 +262,9 @@ class Renderer {
 
 /** op → the indices of the source's element, and the gate under which there is one. */
 const moves = {
-  INDEX: (to, { src: [, ...indices] }, at, gate) => {
+  INDEX: (to, node, at, gate) => {
     const rest = [...at];
-    const chosen = indices.map((index) => {
+    const chosen = to.indices.get(node).map((index) => {
       const own = index.shape.length ? [rest.shift()] : [];
       return to.index(`(int64_t)${to.value(index, own, gate)}`);
     });
@@ -305,8 +306,7 @@ const moves = {
 const statements = {
   RANGE: () => {},
 
-  // An index that could be overwritten is held as it is now.
-  INDEX: (to, { src: [, ...indices] }) => indices.forEach((index) => snapshot(to, index)),
+  INDEX: (to, node) => to.indices.set(node, node.src.slice(1).map((index) => fixed(to, index))),
 
   LOAD: (to, node) => {
     const [place, gate, other] = node.src;
@@ -318,9 +318,8 @@ const statements = {
     });
   },
 
-  STORE: (to, { src: [place, value, gate] }) => {
-    snapshot(to, value);
-    if (gate) snapshot(to, gate);
+  STORE: (to, { src: [place, ...sources] }) => {
+    const [value, gate] = sources.map((source) => fixed(to, source));
     to.loops(place.shape, (at) => {
       const own = gate && to.operand(gate, place.shape, at);
       const what = to.value(value, at);
@@ -334,9 +333,12 @@ const statements = {
   REDUCE: (to, node, open) => (node.src.length > 1 ? overRanges : overAxes)(to, node, open),
 };
 
-/** From here on the value of a node is what it is now. */
-function snapshot(to, node) {
-  if (isMutable(node) && !to.held.has(node)) to.hold(node, (at) => to.value(node, at));
+/** A node whose value is what that of the given one is now, also when storage is written. */
+function fixed(to, node) {
+  if (!isMutable(node)) return node;
+  const copy = { ...node, op: "LOAD", src: [node], place: undefined };
+  to.hold(copy, (at) => to.value(node, at));
+  return copy;
 }
 
 function overAxes(to, node) {
