@@ -11,6 +11,7 @@ from typing import NoReturn, Protocol, TypeVar
 from grader import compare, cost, draws, oracle
 from grader.cost import CostError
 from grader.draws import Array, Inputs
+from grader.known import once
 from grader.oracle import Expected
 from grader.sandbox import Limits
 from grader.subject import Answer, Subject
@@ -154,6 +155,9 @@ class Case:
         """The outputs of a program that the compiler under judgement made."""
         table = cost.table(self.room)
         run = lambda: oracle.run(result, inputs, table, state)
+        if state is None:
+            whole = run
+            run = lambda: once("outputs", (result, inputs), whole)
         return self.of_printed(what, "run", inputs, run, want.values)
 
     def of_printed(

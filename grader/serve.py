@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import shutil
 import subprocess
 import tempfile
 import time
@@ -27,6 +26,7 @@ from typing import NamedTuple
 from grader import sandbox
 from grader.processes import Family, close_pipes, ended
 from grader.sandbox import MIB, Completed, Limits
+from grader.sandbox.world import remove
 from grader.verdict import Verdict, excerpt
 
 LONGEST_HEAD = 1024
@@ -80,7 +80,8 @@ class Server:
         """The answer to one request, or what went wrong with it."""
         start = time.monotonic()
         try:
-            status, stdout, stderr = self._process().exchange(request(verb, program))
+            with sandbox.counted():
+                status, stdout, stderr = self._process().exchange(request(verb, program))
         except _NoAnswerError as fault:
             said = bytes(self._running.said) if self._running else b""
             self.close()
@@ -119,7 +120,7 @@ class _Running:
                 argv, Path(home), cwd=cwd, limits=limits, reads=reads
             )
         except (OSError, ValueError) as error:
-            shutil.rmtree(home, ignore_errors=True)
+            remove(Path(home))
             raise _NoAnswerError(Verdict.CRASH, f"cannot start {argv[0]}: {error}") from None
         self.end = weakref.finalize(self, _end, self.process, self.family, home)
         pipes = self.process.stdin, self.process.stdout, self.process.stderr
@@ -253,4 +254,4 @@ def _end(process: subprocess.Popen[bytes], family: Family, home: str) -> None:
     family.kill()
     process.wait()
     close_pipes(process)
-    shutil.rmtree(home, ignore_errors=True)
+    remove(Path(home))

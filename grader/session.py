@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,15 @@ class Options:
         return found if self.shrink else [*found, "--no-shrink"]
 
 
+def command(week: Week, options: Options, plugins: Sequence[str] = PLUGINS) -> list[str]:
+    """What a process of pytest for a week's spec tests is told, besides who hears of it."""
+    found = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-q", "--no-header"]
+    found += ["-p", "no:cacheprovider", "-p", "grader.plugin"]
+    for plugin in filter(_installed, plugins):
+        found += ["-p", plugin]
+    return [*found, *options.arguments(week), *map(str, spec_tests(week))]
+
+
 def spec_tests(week: Week) -> list[Path]:
     """The files of a week's spec tests."""
     return sorted(week.folder.glob("test_spec_*.py"))
@@ -67,13 +76,12 @@ def spec_tests(week: Week) -> list[Path]:
 def run_week(week: Week, options: Options) -> Iterator[WeekResult]:
     """Yield the growing result of a week after every event."""
     result = WeekResult(week.last, week.package, week.title)
-    files = spec_tests(week)
-    if not files:
+    if not spec_tests(week):
         result.problem = f"{week.package} has no spec tests"
         yield result
         return
     with tempfile.TemporaryFile() as log:
-        run = _Process(files, options.arguments(week), log)
+        run = _Process(command(week, options), log)
         try:
             for event in run.events():
                 _take(result, event)
@@ -96,24 +104,20 @@ def _take(result: WeekResult, event: dict[str, Any]) -> None:
 class _Process:
     """One pytest process and the pipe on which it reports."""
 
-    def __init__(self, files: list[Path], arguments: list[str], log: Any) -> None:  # noqa: ANN401
+    def __init__(self, arguments: list[str], log: Any) -> None:  # noqa: ANN401
         self.log = log
         self.finished: int | None = None
         self.stalled = False
         self.reader, writer = os.pipe()
-        command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml")]
-        command += ["--rootdir", str(ROOT), "-q", "--no-header", "-p", "no:cacheprovider"]
-        command += ["-p", "grader.plugin", "-p", "grader.stream", "--stream-to", str(writer)]
-        for plugin in filter(_installed, PLUGINS):
-            command += ["-p", plugin]
+        streamed = ["-p", "grader.stream", "--stream-to", str(writer)]
         self.process = subprocess.Popen(
-            [*command, *arguments, *map(str, files)],
+            [sys.executable, "-m", "pytest", *streamed, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             pass_fds=[writer],
             start_new_session=True,
-            env={**os.environ, **ALONE, "PYTHONPATH": _with_root()},
+            env=environment(),
         )
         os.close(writer)
 
@@ -170,9 +174,11 @@ def _installed(module: str) -> bool:
     return importlib.util.find_spec(module.partition(".")[0]) is not None
 
 
-def _with_root() -> str:
+def environment() -> dict[str, str]:
+    """What a process of pytest finds."""
     others = os.environ.get("PYTHONPATH")
-    return f"{ROOT}{os.pathsep}{others}" if others else str(ROOT)
+    path = f"{ROOT}{os.pathsep}{others}" if others else str(ROOT)
+    return {**os.environ, **ALONE, "PYTHONPATH": path}
 
 
 def _kill(pid: int) -> None:

@@ -8,11 +8,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
+import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+
+from grader.processes import end_the_others
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,25 +31,37 @@ def pytest_configure(config: pytest.Config) -> None:
     """Stream from the process that has all results, not from pytest-xdist's workers."""
     descriptor = config.getoption("--stream-to")
     if descriptor is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Stream(descriptor), "grader-stream-writer")
+        threading.Thread(target=_end_with_the_reader, args=[descriptor], daemon=True).start()
+        config.pluginmanager.register(Stream(partial(_write, descriptor)), "grader-stream-writer")
+
+
+def _write(descriptor: int, event: dict[str, Any]) -> None:
+    data = memoryview((json.dumps(event) + "\n").encode())
+    with contextlib.suppress(BrokenPipeError):
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+
+def _end_with_the_reader(descriptor: int) -> None:
+    """Without a reader nobody wants to know; then this process and all that it started end."""
+    gone = select.poll()
+    gone.register(descriptor, 0)
+    gone.poll()
+    end_the_others()
+    os._exit(1)
 
 
 class Stream:
-    """Writes events; a reader that went away is no reason to stop."""
+    """Tells what happens, an event at a time."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
+        self.tell = tell
         self.collected: list[str] = []
         self.parts: dict[str, list[pytest.TestReport]] = {}
 
     def send(self, **event: object) -> None:
-        """Write one line."""
-        data = memoryview((json.dumps(event) + "\n").encode())
-        try:
-            while data:
-                data = data[os.write(self.descriptor, data) :]
-        except BrokenPipeError:
-            return
+        """Tell one event."""
+        self.tell(event)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Name all tests before the first one runs."""

@@ -100,10 +100,10 @@ class _Listener(Stream):
     """The results of a pytest run in this process."""
 
     def __init__(self) -> None:
-        super().__init__(-1)
+        super().__init__(self._hear)
         self.results: list[Result] = []
 
-    def send(self, **event: Any) -> None:  # noqa: ANN401 - JSON
+    def _hear(self, event: dict[str, Any]) -> None:
         if event.pop("event") == "result":
             self.results.append(Result(**event))
 

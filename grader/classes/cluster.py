@@ -7,14 +7,16 @@ said in dask's own configuration, `jobqueue.NAME`.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import queue
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grader.classes.grading import LostError, grade
-from grader.classes.task import Event, Task
+from grader.classes.forks import LostError, Warm
+from grader.classes.grading import grade
+from grader.classes.task import Event, Manner, Task
 
 MEMORY = "4GiB"
 """Asked for a worker where dask's configuration says nothing."""
@@ -33,6 +35,12 @@ def _needed(module: str) -> Any:  # noqa: ANN401 - a module that may be absent
         ) from None
 
 
+@functools.cache
+def _warm(manner: Manner) -> Warm:
+    """The worker's own; it goes with the worker."""
+    return Warm(manner)
+
+
 def work(line: bytes) -> list[Event]:
     """On a worker: all that is told of one submission."""
     task, told = Task.of_line(line), list[Event]()
@@ -40,7 +48,7 @@ def work(line: bytes) -> list[Event]:
         why = "expected --out in a folder that all machines of the cluster share"
         return [{"event": "lost", "message": f"this machine has no folder {task.folder}; {why}"}]
     try:
-        grade(task, told.append)
+        grade(task, _warm(task.manner), told.append)
     except LostError as error:
         told.append({"event": "lost", "message": str(error)})
     return told

@@ -116,7 +116,7 @@ def class_(
     cores = len(os.sched_getaffinity(0))
 
     def open_backend() -> Backend:
-        return Cluster(cluster, workers or cores) if cluster else Local(jobs or cores)
+        return Cluster(cluster, workers or cores) if cluster else Local(jobs or cores, manner)
 
     try:
         store = Store(folder)

@@ -9,27 +9,19 @@ import queue
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, Any, Protocol
+from typing import IO, Protocol
 
-from grader.classes.task import Event, Outcome, Task
+from grader.classes.forks import Fork, LostError, Warm
+from grader.classes.task import Event, Manner, Outcome, Task, Tell
 from grader.processes import Family
-from grader.weeks import ROOT
 
-COMMAND = (sys.executable, "-m", "grader.classes.one")
 GRACE = 15.0
 """Seconds that the process of a submission gets to end what it started."""
-
-Tell = Callable[[Event], None]
-
-
-class LostError(Exception):
-    """The process of a submission ended without saying how it went."""
 
 
 class Backend(Protocol):
@@ -45,40 +37,34 @@ class Backend(Protocol):
         """End what still runs."""
 
 
-def grade(task: Task, tell: Tell, started: Callable[[Any], None] = lambda process: None) -> None:
-    """Grade in another process, and tell what it tells; the last event is an `end`.
+def grade(
+    task: Task, warm: Warm, tell: Tell, started: Callable[[Fork], None] = lambda fork: None
+) -> None:
+    """Grade in a process of its own, and tell what it tells; the last event is an `end`.
 
     Raises:
         LostError: it ended before that.
     """
-    start = time.monotonic()
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(
-            COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            cwd=ROOT,
-            start_new_session=True,
-        )
-        started(process)
+        fork = warm.fork(said)
+        start = time.monotonic()
+        started(fork)
         try:
-            end = _listen(process, task, tell)
+            end = _listen(fork, task, tell)
         finally:
-            _end(process)
+            _end(fork)
         if end is None:
-            raise LostError(_how(process, said))
+            raise LostError(_how(fork, said))
     tell({**end, "seconds": time.monotonic() - start})
 
 
-def _listen(process: subprocess.Popen[bytes], task: Task, tell: Tell) -> Event | None:
+def _listen(fork: Fork, task: Task, tell: Tell) -> Event | None:
     """Pass on what is told until the end, which is returned."""
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(task.line())
-        process.stdin.flush()
+    with contextlib.suppress(OSError):
+        fork.stdin.write(task.line())
+        fork.stdin.flush()
     clock = _Clock(task.manner.limit)
-    for event in _events(process, clock):
+    for event in _events(fork, clock):
         if event["event"] in ("waiting", "going"):
             clock.run(on=event["event"] == "going")
         elif event["event"] == "end":
@@ -110,39 +96,35 @@ class _Clock:
         return self.since is not None and time.monotonic() - self.since > self.left
 
 
-def _events(process: subprocess.Popen[bytes], clock: _Clock) -> Iterator[Event]:
-    assert process.stdout is not None
+def _events(fork: Fork, clock: _Clock) -> Iterator[Event]:
     rest = b""
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
+        selector.register(fork.stdout, selectors.EVENT_READ)
         while not clock.is_over:
             if not selector.select(0.5):
                 continue
-            chunk = os.read(process.stdout.fileno(), 1 << 20)
+            chunk = os.read(fork.stdout.fileno(), 1 << 20)
             if not chunk:
                 return
             *lines, rest = (rest + chunk).split(b"\n")
             yield from map(json.loads, lines)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(fork: Fork) -> None:
     """It ends itself and its family when its standard input ends; if it does not, we do."""
-    assert process.stdin is not None
-    with contextlib.suppress(OSError):
-        process.stdin.close()
+    fork.close()
     try:
-        process.wait(GRACE)
+        fork.wait(GRACE)
     except subprocess.TimeoutExpired:
-        family = Family(process.pid, f"class-{process.pid}")
+        family = Family(fork.pid, f"class-{fork.pid}")
         family.members()
         family.kill()
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+        fork.wait()
+    fork.stdout.close()
 
 
-def _how(process: subprocess.Popen[bytes], said: IO[bytes]) -> str:
-    code = process.returncode
+def _how(fork: Fork, said: IO[bytes]) -> str:
+    code = fork.wait()
     how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     said.seek(0)
     words = said.read().decode("utf-8", "replace").strip().splitlines()[-1:]
@@ -152,10 +134,11 @@ def _how(process: subprocess.Popen[bytes], said: IO[bytes]) -> str:
 class Local:
     """This machine, so many submissions at a time."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, manner: Manner) -> None:
         self._heard: queue.SimpleQueue[tuple[Task, Event]] = queue.SimpleQueue()
         self._pool = ThreadPoolExecutor(jobs, "grading")
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._warm = Warm(manner)
+        self._running: dict[str, Fork] = {}
         self._closing = threading.Event()
 
     def submit(self, task: Task) -> None:
@@ -167,14 +150,14 @@ class Local:
         return self._heard.get()
 
     def _work(self, task: Task) -> None:
-        def started(process: subprocess.Popen[bytes]) -> None:
-            self._running[task.name] = process
+        def started(fork: Fork) -> None:
+            self._running[task.name] = fork
             if self._closing.is_set():
-                _close(process)
+                fork.close()
 
         self._heard.put((task, {"event": "begin"}))
         try:
-            grade(task, lambda event: self._heard.put((task, event)), started)
+            grade(task, self._warm, lambda event: self._heard.put((task, event)), started)
         except Exception as error:  # whatever it is, the class must not wait for this one
             why = str(error) if isinstance(error, LostError) else f"{type(error).__name__}: {error}"
             self._heard.put((task, {"event": "lost", "message": why}))
@@ -184,12 +167,7 @@ class Local:
     def close(self) -> None:
         """See `Backend`."""
         self._closing.set()
-        for process in list(self._running.values()):
-            _close(process)
+        for fork in list(self._running.values()):
+            fork.close()
+        self._warm.close()
         self._pool.shutdown(cancel_futures=True)
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(OSError):
-        assert process.stdin is not None
-        process.stdin.close()

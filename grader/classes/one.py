@@ -1,4 +1,4 @@
-"""`python -m grader.classes.one`: grades the one submission that standard input names.
+"""In a process of its own (a fork of `warm.py`): grades the one submission that it is told of.
 
 A line of JSON comes in (`task.Task`), lines of JSON go out as soon as something is known:
 
@@ -7,9 +7,12 @@ A line of JSON comes in (`task.Task`), lines of JSON go out as soon as something
 {"event": "collected", "tests": [test, …]}
 {"event": "result", …}, {"event": "gate", …}          as in `grader.results`
 {"event": "printed", "program": name, "answer": hash or null}
+{"event": "spent", "seconds": s, "own": s, "processor": s}
+                                                      by the submission's processes; by this one,
+                                                      and of its processor
 {"event": "end", "outcome": an Outcome, "message": a sentence or ""}
 
-When standard input ends, whoever asked is gone: then this process and all that it started end.
+When the input ends, whoever asked is gone: then this process and all that it started end.
 """
 
 from __future__ import annotations
@@ -18,19 +21,16 @@ import contextlib
 import hashlib
 import json
 import os
-import shlex
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from grader.classes.alone import alone, together
-from grader.classes.task import Event, Manner, Outcome, Task
-from grader.processes import Family, Process
-from grader.sandbox import Limits
-from grader.session import Options, run_week
+from grader.classes.task import Event, Manner, Outcome, Task, Tell
+from grader.processes import end_the_others
+from grader.sandbox import SPENT, Limits
 from grader.subject import judged
 from grader.submission import FILE, Submission, SubmissionError, load
 from grader.verdict import Verdict
@@ -43,28 +43,28 @@ LARGEST = 64 * 1024
 PROBES = 16
 """Programs whose simplified form is kept, to compare submissions by what they print."""
 
-Tell = Callable[[Event], None]
+Tests = Callable[[Submission, Tell], str]
+"""Runs the spec tests and tells of them; why that is no good, or an empty text."""
 
 
-def main() -> None:
+def main(asked: IO[bytes], told: IO[bytes], tests: Tests) -> None:
     """Grade, tell, end."""
-    task = Task.of_line(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_the_asker, daemon=True).start()
-    if task.manner.only:
-        os.environ["PYTEST_ADDOPTS"] = f"-k {shlex.quote(task.manner.only)}"
+    task, start = Task.of_line(asked.readline()), time.monotonic()
+    threading.Thread(target=_end_with_the_asker, args=[asked], daemon=True).start()
+
+    def tell(event: Event) -> None:
+        told.write(json.dumps(event).encode() + b"\n")
+
     try:
-        outcome, message = grade(task, _tell)
-        _tell({"event": "end", "outcome": outcome, "message": message})
+        outcome, message = grade(task, tell, tests)
+        own = time.monotonic() - start - SPENT[0]
+        tell({"event": "spent", "seconds": SPENT[0], "own": own, "processor": time.process_time()})
+        tell({"event": "end", "outcome": outcome, "message": message})
     finally:
-        _end_the_others()
+        end_the_others()
 
 
-def _tell(event: Event) -> None:
-    sys.stdout.write(json.dumps(event) + "\n")
-    sys.stdout.flush()
-
-
-def grade(task: Task, tell: Tell) -> tuple[Outcome, str]:
+def grade(task: Task, tell: Tell, tests: Tests) -> tuple[Outcome, str]:
     """What became of the submission; everything else is told."""
     week = week_of(task.manner.week)
     with _turn(tell, together()):
@@ -78,7 +78,7 @@ def grade(task: Task, tell: Tell) -> tuple[Outcome, str]:
         except SubmissionError as fault:
             return Outcome.BUILD, _without(str(fault), task)
         tell({"event": "built", "seconds": time.monotonic() - start})
-        if problem := _tests(week, student, task.manner, tell):
+        if problem := tests(student, tell):
             return Outcome.GRADER, problem
         _probes(week, student, task.manner, tell)
     if task.manner.gates:
@@ -116,21 +116,6 @@ def valid(folder: Path, week: Week) -> Submission:
     return student
 
 
-def _tests(week: Week, student: Submission, manner: Manner, tell: Tell) -> str:
-    """Run the spec tests; why the run as a whole is no good, or an empty text."""
-    state = Path(manner.state) if manner.state else None
-    options = Options(student.folder, manner.seed, state, manner.shrink, manner.timeout)
-    told, problem, collected = 0, "", False
-    for result in run_week(week, options):
-        if result.collected and not collected:
-            tell({"event": "collected", "tests": result.collected})
-            collected = True
-        for one in result.results[told:]:
-            tell({"event": "result", **one.json()})
-        told, problem = len(result.results), result.problem
-    return problem
-
-
 def _gates(week: Week, student: Submission, manner: Manner, tell: Tell) -> None:
     """Measure, with nothing else of ours on the machine; weeks without gates import nothing."""
     from grader import gates  # noqa: PLC0415 - pulls in what only measuring needs
@@ -165,32 +150,7 @@ def _canonical(text: str, week: Week) -> str | None:
     return hashlib.sha256(program.encode()).hexdigest()[:16]
 
 
-def _end_with_the_asker() -> None:
-    sys.stdin.buffer.read()
-    _end_the_others()
+def _end_with_the_asker(asked: IO[bytes]) -> None:
+    asked.read()
+    end_the_others()
     os._exit(1)
-
-
-def _end_the_others() -> None:
-    """Stop all that was started here, so that none forks away, then kill it."""
-    family, stopped = Family(os.getpid(), f"class-{os.getpid()}"), set[tuple[int, int]]()
-    while fresh := [p for p in _others(family) if p.identity not in stopped]:
-        _signal(fresh, signal.SIGSTOP)
-        stopped.update(p.identity for p in fresh)
-    while left := _others(family):
-        _signal(left, signal.SIGKILL)
-        time.sleep(0.01)
-
-
-def _others(family: Family) -> list[Process]:
-    return [process for process in family.members() if process.pid != os.getpid()]
-
-
-def _signal(processes: list[Process], number: signal.Signals) -> None:
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(process.pid, number)
-
-
-if __name__ == "__main__":
-    main()

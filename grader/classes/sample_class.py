@@ -21,13 +21,20 @@ import click
 from grader.weeks import ROOT
 
 SAMPLES = ROOT / "grader" / "samples"
-HONEST = ("c-week1", "javascript-week1")
+HONEST = {
+    "c-week1": "",
+    "c-week2": "c-week1",
+    "javascript-week1": "",
+    "javascript-week3": "javascript-week1",
+}
+"""Right samples, and what each stands on."""
 WRONG = (
     "wrong-constant-folding",
     "wrong-crashes",
     "wrong-floordiv-toward-zero",
     "wrong-prints-garbage",
 )
+SERVED = 0.95
 SUFFIXES = (".c", ".h", ".js")
 _PIECE = re.compile(
     r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|//[^\n]*|/\*.*?\*/)""", re.DOTALL
@@ -43,7 +50,9 @@ def rename(folder: Path, rng: random.Random) -> None:
     texts = {p: p.read_text() for p in sorted(folder.rglob("*")) if p.suffix in SUFFIXES}
     whole = "\n".join(texts.values())
     found = sorted(set(_DEFINED.findall(whole)))
-    free = [name for name in found if not re.search(rf"[.#<`'\"]{name}\b", whole)]
+    quoted = " ".join(part for part in _PIECE.split(whole)[1::2] if part[0] in "\"'`")
+    kept = set(re.findall(r"\w+", quoted)) | set(re.findall(r"[.#<](\w+)", whole))
+    free = [name for name in found if name not in kept]
     new = {
         name: f"{rng.choice(WORDS)}_{name}_{rng.randrange(1000)}"
         for name in free
@@ -69,18 +78,36 @@ def _remarked(text: str, rng: random.Random) -> str:
 
 def honest(folder: Path, rng: random.Random) -> None:
     """A right submission."""
-    _copy(rng.choice(HONEST), folder)
+    name = rng.choice(tuple(HONEST))
+    _copied(name, HONEST[name], folder)
     rename(folder, rng)
+    serves(folder, rng)
 
 
 def wrong(folder: Path, rng: random.Random) -> None:
     """A submission that is wrong in one way, with all that it needs inside."""
-    name = rng.choice(WRONG)
-    _copy(name, folder)
-    _copy("javascript-week1", folder / "javascript-week1")
-    _edit(folder / "compiler.js", "../javascript-week1", "./javascript-week1")
-    _edit(folder / "submission.toml", "../javascript-week1", "javascript-week1")
+    _copied(rng.choice(WRONG), "javascript-week1", folder)
     rename(folder / "javascript-week1", rng)
+    serves(folder, rng)
+
+
+def _copied(name: str, needs: str, folder: Path) -> None:
+    """A sample, with the one that it stands on inside of it."""
+    _copy(name, folder)
+    if needs:
+        texts = [path for path in folder.iterdir() if path.suffix in (*SUFFIXES, ".toml")]
+        for path in texts:
+            inside = needs if path.suffix in (".toml", ".c", ".h") else f"./{needs}"
+            _edit(path, f"../{needs}", inside)
+        _copy(needs, folder / needs)
+
+
+def serves(folder: Path, rng: random.Random) -> None:
+    """Most whose language takes long to start have one process answer."""
+    text = (folder / "submission.toml").read_text()
+    if 'language = "javascript"' in text and "\nserve" not in text and rng.random() < SERVED:
+        with (folder / "submission.toml").open("a") as file:
+            file.write('serve = ["node", "compiler.js", "serve"]\n')
 
 
 def _copy(name: str, folder: Path) -> None:
@@ -107,7 +134,8 @@ def no_toml(folder: Path, rng: random.Random) -> None:
 def wrong_week(folder: Path, rng: random.Random) -> None:
     """A submission for another week."""
     honest(folder, rng)
-    _edit(folder / "submission.toml", "weeks = [1]", "weeks = [2]")
+    path = folder / "submission.toml"
+    path.write_text(re.sub(r"weeks = \[.*\]", "weeks = [2]", path.read_text()))
 
 
 def reaches_out(folder: Path, rng: random.Random) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from statistics import median
+from statistics import mean
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -96,12 +96,11 @@ def summary(grades: Sequence[Grade], pace: Pace) -> Iterator[str]:
     if not pace.graded:
         return
     yield f"{pace.graded} graded in {pace.seconds:.1f} s: {pace.hourly:.0f} submissions an hour"
-    own = [g.seconds - g.build_seconds - g.test_seconds for g in grades if g.tests]
-    if own:
-        tests, builds = (
-            [getattr(g, f"{k}_seconds") for g in grades if g.tests] for k in ("test", "build")
-        )
+    if ran := [g for g in grades if g.own_seconds]:
+        names = "program_seconds", "build_seconds", "own_seconds", "processor"
+        theirs, build, own, processor = (mean(getattr(g, name) for g in ran) for name in names)
         yield (
-            f"a submission, in the median: tests {median(tests):.2f} s, build {median(builds):.2f}"
-            f" s, overhead {median(own):.2f} s (waiting and gates included)"
+            f"a submission, on average: {theirs:.2f} s in its own processes ({build:.2f} s its"
+            f" build), overhead {own:.2f} s (waiting and gates included; {processor:.2f} s of it"
+            " computing)"
         )

@@ -33,19 +33,22 @@ CREATE TABLE IF NOT EXISTS gate (
     low REAL, high REAL, message TEXT, PRIMARY KEY (week, name, "case", threads));
 CREATE TABLE IF NOT EXISTS printed (
     week INTEGER, name TEXT, program TEXT, answer TEXT, PRIMARY KEY (week, name, program));
+CREATE TABLE IF NOT EXISTS spent (
+    week INTEGER, name TEXT, seconds REAL, own REAL, processor REAL, PRIMARY KEY (week, name));
 """
-PARTS = ("test", "gate", "printed")
+PARTS = ("test", "gate", "printed", "spent")
 GRADES = """
 SELECT s.name, s.outcome, s.message, s.earned, s.most, s.open,
     coalesce(t.tests, 0), coalesce(t.passed, 0), coalesce(t.failed, 0), coalesce(t.skipped, 0),
-    coalesce(g.gates, 0), coalesce(g.credit, 0), s.seconds, s.build_seconds, coalesce(t.seconds, 0)
+    coalesce(g.gates, 0), coalesce(g.credit, 0), s.seconds, s.build_seconds, coalesce(p.seconds, 0),
+    coalesce(p.own, 0), coalesce(p.processor, 0)
 FROM submission s
 LEFT JOIN (SELECT week, name, count(*) tests, sum(outcome = 'passed') passed,
-        sum(outcome IN ('failed', 'error')) failed, sum(outcome = 'skipped') skipped,
-        sum(seconds) seconds
+        sum(outcome IN ('failed', 'error')) failed, sum(outcome = 'skipped') skipped
     FROM test GROUP BY week, name) t ON t.week = s.week AND t.name = s.name
 LEFT JOIN (SELECT week, name, count(*) gates, sum(credit) credit
     FROM gate GROUP BY week, name) g ON g.week = s.week AND g.name = s.name
+LEFT JOIN spent p ON p.week = s.week AND p.name = s.name
 WHERE s.week = ? AND s.outcome IS NOT NULL
 """
 
@@ -62,6 +65,9 @@ class Grade:
         earned: points, of `most`; `open` are those that nothing was judged for.
         tests: those that should run; 0 if it did not come to that.
         seconds: from the start of its process to the end.
+        build_seconds: of the build; `program_seconds` those of all its processes, the build's too.
+        own_seconds: of the grader, waiting for the machine and gates included; `processor` so many
+            it computed.
     """
 
     name: str
@@ -78,7 +84,9 @@ class Grade:
     credit: float
     seconds: float
     build_seconds: float
-    test_seconds: float
+    program_seconds: float
+    own_seconds: float
+    processor: float
 
     @property
     def score(self) -> float:
@@ -150,6 +158,9 @@ class Store:
         elif kind == "printed":
             answer = {k: event[k] for k in ("program", "answer")}
             self._insert("printed", week=week, name=name, **answer)
+        elif kind == "spent":
+            spent = {k: event[k] for k in ("seconds", "own", "processor")}
+            self._insert("spent", week=week, name=name, **spent)
 
     def end(self, week: int, name: str, outcome: Outcome, message: str, seconds: float) -> None:
         """The submission has its outcome; from now on its row counts."""

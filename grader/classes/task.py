@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from grader.weeks import ROOT, WEEKS
 
 Event = dict[str, Any]
+Tell = Callable[[Event], None]
 SOURCES = (".py", ".c", ".h", ".json", ".uop")
 
 
@@ -48,6 +49,11 @@ class Manner:
     shrink: bool = False
     limit: float = 1800.0
     state: str = ""
+
+    @property
+    def state_folder(self) -> Path | None:
+        """The folder of stored failures, if they are to be kept in one."""
+        return Path(self.state) if self.state else None
 
     def fingerprint(self) -> str:
         """The hash of what decides about grades beside the submission itself."""

@@ -15,19 +15,21 @@ from grader.sandbox.levels import (
     trouble,
 )
 from grader.sandbox.limits import MIB, Completed, Limits
-from grader.sandbox.watch import of_status, run, start
+from grader.sandbox.watch import SPENT, counted, of_status, run, start
 from grader.sandbox.world import around
 
 __all__ = [
     "CHOICES",
     "LEVELS",
     "MIB",
+    "SPENT",
     "VARIABLE",
     "Completed",
     "Limits",
     "SandboxError",
     "around",
     "choose",
+    "counted",
     "environment",
     "level",
     "of_status",

@@ -163,26 +163,37 @@ def _landlock(reach: Reach) -> list[str]:
 
 
 def _bwrap(limits: Limits, reach: Reach) -> list[str]:
-    command = ["bwrap", *NAMESPACES, "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
-    for place in SCRATCH:
-        command += ["--perms", "1777", "--size", str(limits.file_size), "--tmpfs", place]
-    system = world.readable()
-    links, writes = world.links(system), [path for path in reach.writes if path.exists()]
-    shown = [path for path in system if path not in links]
-    shown += [path for folder in reach.reads for path in world.mounts(folder)]
-    binds = [("--ro-bind-try", path) for path in shown]
-    binds += [("--bind", folder) for folder in writes]
-    made = (parent for path in (*reach.reads, *writes, *shown) for parent in _entered(path))
-    for folder in dict.fromkeys(made):
-        command += ["--dir", folder]
-    for folder in reach.writes:
-        command += [] if folder in writes else ["--perms", "0777", "--dir", str(folder)]
-    for path, target in links.items():
-        command += ["--symlink", target, str(path)]
-    for how, path in binds:
-        command += [how, str(path), str(path)]
+    command = list(_world(limits.file_size, world.readable()))
+    shown = [path for folder in reach.reads for path in world.mounts(folder)]
+    writes = [path for path in reach.writes if path.exists()]
+    command += _folders([*reach.reads, *writes])
+    for path in reach.writes:
+        command += [] if path in writes else ["--perms", "0777", "--dir", str(path)]
+    command += _binds("--ro-bind-try", shown) + _binds("--bind", writes)
     command += ["--remount-ro", "/dev", "--remount-ro", "/", "--"]
     return [*command, *_as_nobody(user)] if (user := _borrower("bwrap")) else command
+
+
+@functools.cache
+def _world(scratch: int, shown: tuple[Path, ...]) -> tuple[str, ...]:
+    """What every program finds, with scratch space of so many bytes."""
+    command = ["bwrap", *NAMESPACES, "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
+    for place in SCRATCH:
+        command += ["--perms", "1777", "--size", str(scratch), "--tmpfs", place]
+    links = world.links(shown)
+    command += _folders(shown)
+    for path, target in links.items():
+        command += ["--symlink", target, str(path)]
+    return (*command, *_binds("--ro-bind-try", [path for path in shown if path not in links]))
+
+
+def _folders(paths: Sequence[Path]) -> list[str]:
+    made = dict.fromkeys(parent for path in paths for parent in _entered(path))
+    return [word for folder in made for word in ("--dir", folder)]
+
+
+def _binds(how: str, paths: Sequence[Path]) -> list[str]:
+    return [word for path in map(str, paths) for word in (how, path, path)]
 
 
 def _entered(path: Path) -> Iterator[str]:

@@ -14,7 +14,6 @@ import selectors
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +28,9 @@ from grader.verdict import Verdict
 
 FIRST_LOOK = 0.05
 """Seconds until a run's processes are looked at for the first time; most end before."""
+
+SPENT = [0.0]
+"""Seconds by the clock in which this process waited for programs, their start included."""
 
 UNSTARTED = (b"bwrap: ", b"landlock: ")
 """How the words of a level begin that could not start a program."""
@@ -74,6 +76,16 @@ def start(
     return process, Family(process.pid, str(home), wrapped=levels.level() == "bwrap")
 
 
+@contextlib.contextmanager
+def counted() -> Iterator[None]:
+    """What is done here is waiting for a program."""
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        SPENT[0] += time.monotonic() - start
+
+
 def run(
     argv: Sequence[str],
     stdin: bytes = b"",
@@ -104,11 +116,8 @@ def _home(cwd: Path | None, *, writes: bool) -> Iterator[Path]:
     if levels.has_scratch() and cwd is not None and not writes:
         yield Path(levels.SCRATCH[0], f"grader-run-{secrets.token_hex(4)}")
         return
-    home = tempfile.mkdtemp(prefix="grader-run-")
-    try:
-        yield Path(home)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    with world.scratch("grader-run-") as home:
+        yield home
 
 
 def _missing(program: str, cwd: Path | None) -> str | None:
@@ -140,7 +149,7 @@ class _Watch:
         self.fault: tuple[Verdict, str] | None = None
 
     def to_the_end(self, stdin: bytes) -> Completed:
-        with selectors.DefaultSelector() as selector:
+        with selectors.DefaultSelector() as selector, counted():
             try:
                 self._open(selector, stdin)
                 self._loop(selector)
@@ -171,7 +180,7 @@ class _Watch:
             if now >= next_look:
                 self._look(now)
                 pause = min(pause * 1.5, 0.05)
-                next_look = now + pause
+                next_look = now + FIRST_LOOK
 
     def _look(self, now: float) -> None:
         members = self.family.members()

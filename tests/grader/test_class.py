@@ -1,16 +1,13 @@
 """Grading a class: what is graded, what is graded again, and that one never stops the others."""
 
-import contextlib
 import csv
 import itertools
-import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -23,6 +20,7 @@ from grader.classes.sample_class import KINDS, make
 from grader.classes.store import Store, StoreError
 from grader.classes.task import Manner, Outcome, Task
 from grader.cli import main
+from tests.grader.graders import commands
 
 TEST = "week01_uops/test_spec_algebra.py::test_neg_neg"
 RESULT = {"event": "result", "test": TEST, "seconds": 0.1, "sentence": "", "message": ""}
@@ -254,36 +252,21 @@ def test_killed_and_resumed_is_like_undisturbed(tmp_path):
     assert grades[0] == grades[1]
 
 
-def commands():
-    """The command lines of all processes, whichever number they have in a sandbox."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            found.append(path.read_text(errors="replace"))
-    return "\n".join(found)
-
-
 @pytest.mark.slow
-def test_the_process_of_a_submission_goes_with_who_asked(tmp_path):
-    nap = f"77.{os.getpid()}"
-    echo(tmp_path / "a", f'build = ["sh", "-c", "echo begun > sign; exec sleep {nap}"]\n')
-    task = Task("a", str(tmp_path / "a"), Manner(1))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "grader.classes.one"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    process.stdin.write(task.line())
-    process.stdin.flush()
-    sign = tmp_path / "a" / "sign"
-    while not sign.exists() or nap not in commands():
-        assert process.poll() is None
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_process_of_a_submission_goes_with_who_asked(tmp_path, killed):
+    nap = f"77.{os.getpid()}{int(killed)}"
+    echo(tmp_path / "class" / "a", f'build = ["sh", "-c", "echo > sign; exec sleep {nap}"]\n')
+    command = [sys.executable, "-m", "grader", "class", str(tmp_path / "class"), *OPTIONS]
+    with subprocess.Popen([*command, "--out", str(tmp_path / "out")]) as process:
+        while nap not in commands():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL if killed else signal.SIGINT)
+    deadline = time.monotonic() + 60
+    while nap in commands() or str(tmp_path) in commands():
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.stdin.close()
-    assert process.wait(60) == 1
-    assert [json.loads(line)["event"] for line in process.stdout] == ["waiting", "going"]
-    process.stdout.close()
-    assert nap not in commands()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +15,7 @@ from click.testing import CliRunner
 from grader.classes import cluster
 from grader.classes.task import Manner, Task
 from grader.cli import main
-from grader.processes import table
+from tests.grader.graders import workers
 
 ECHO = 'name = "E"\nlanguage = "sh"\nweeks = [1]\ncompiler = ["sh", "-c", "cat"]\n'
 SBATCH = """#!/bin/sh
@@ -81,22 +80,6 @@ def test_an_unknown_kind_is_named(tmp_path):
         cluster.named("moon", 1)
 
 
-def workers():
-    """The workers of this process's cluster that have a submission graded."""
-    by_pid = {process.pid: process for process in table()}
-    for process in by_pid.values():
-        try:
-            command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        above, pid = [], process.parent
-        while pid in by_pid:
-            above.append(pid)
-            pid = by_pid[pid].parent
-        if b"grader.classes.one" in command and os.getpid() in above[1:]:
-            yield process.parent
-
-
 @pytest.mark.nightly
 def test_a_worker_that_dies_takes_no_grade_with_it(tmp_path):
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -108,7 +91,7 @@ def test_a_worker_that_dies_takes_no_grade_with_it(tmp_path):
         deadline = time.monotonic() + 300
         while not killed and time.monotonic() < deadline:
             time.sleep(0.05)
-            killed.extend(itertools.islice(workers(), 1))
+            killed.extend(itertools.islice(workers(os.getpid()), 1))
         os.kill(killed[0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)

@@ -1,6 +1,7 @@
 "use strict";
 // A week-1 compiler: `node compiler.js simplify [--week N]` is a filter from a program to a
 // simplified one in canonical form. Errors go to standard error, with exit status 1.
+// `node compiler.js serve` answers many requests in one process.
 
 const { Reader } = require("./reader.js");
 const { week1, simplify } = require("./simplify.js");
@@ -14,30 +15,53 @@ function errorText({ code, line, column, message, text, at }) {
   return `<stdin>:${line}:${column}: ${code} ${message}\n    ${excerpt}\n    ${" ".repeat(at - from)}^\n`;
 }
 
-function complain(text) {
-  process.stderr.write(text);
-  process.exitCode = 1;
-}
-
 async function readInput() {
   const chunks = [];
   for await (const chunk of process.stdin) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** Runs one verb; `tables` may replace parts of the simplifier. */
-async function main(words, tables = week1) {
+/** The answer to a request: {status, stdout, stderr}; `tables` may replace parts of the simplifier. */
+function answer(words, bytes, tables) {
+  const refuse = (stderr) => ({ status: 1, stdout: "", stderr });
   const [verb, option, week, ...rest] = words;
   if (verb !== "simplify")
-    return complain(`this compiler knows the verb \`simplify\` only, got ${JSON.stringify(verb ?? "")}\n`);
+    return refuse(`this compiler knows the verb \`simplify\` only, got ${JSON.stringify(verb ?? "")}\n`);
   if (option !== undefined && !(option === "--week" && /^[1-9][0-9]*$/.test(week) && !rest.length)) {
-    return complain("usage: simplify [--week N]\n");
+    return refuse("usage: simplify [--week N]\n");
   }
-  const reader = new Reader(tables.language).read(await readInput());
+  const reader = new Reader(tables.language).read(bytes);
   const outputs = reader.errors.length ? null : simplify(reader.outputs, tables, reader.report.bind(reader));
-  if (!reader.errors.length) return process.stdout.write(tables.format(outputs));
+  if (!reader.errors.length) return { status: 0, stdout: tables.format(outputs), stderr: "" };
   const errors = reader.errors.sort((a, b) => a.line - b.line || a.column - b.column);
-  return complain(errors.map(errorText).join(""));
+  return refuse(errors.map(errorText).join(""));
+}
+
+/** Requests on standard input, each a line of JSON and a program; answers alike. */
+async function serve(answerTo) {
+  let bytes = Buffer.alloc(0);
+  for await (const chunk of process.stdin) {
+    bytes = Buffer.concat([bytes, chunk]);
+    for (let end; (end = bytes.indexOf(10)) >= 0; ) {
+      const request = JSON.parse(bytes.subarray(0, end).toString());
+      const next = end + 1 + request.bytes;
+      if (bytes.length < next) break;
+      const { status, ...texts } = answerTo(request.verb, bytes.subarray(end + 1, next));
+      const [stdout, stderr] = [texts.stdout, texts.stderr].map((text) => Buffer.from(text));
+      const head = JSON.stringify({ status, stdout: stdout.length, stderr: stderr.length });
+      process.stdout.write(Buffer.concat([Buffer.from(head + "\n"), stdout, stderr]));
+      bytes = bytes.subarray(next);
+    }
+  }
+}
+
+/** Runs one verb, or answers many requests. */
+async function main(words, tables = week1) {
+  if (words.join() === "serve") return serve((verb, bytes) => answer(verb, bytes, tables));
+  const { status, stdout, stderr } = answer(words, await readInput(), tables);
+  process.stdout.write(stdout);
+  process.stderr.write(stderr);
+  process.exitCode = status;
 }
 
 if (require.main === module) main(process.argv.slice(2));
