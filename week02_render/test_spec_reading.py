@@ -45,6 +45,58 @@ def test_simplify_keeps_the_order(judge):
     )
 
 
+def test_simplify_keeps_the_order_of_a_value(judge):
+    """So does storage that is read as a value, without a LOAD."""
+    judge.accepts(
+        """
+        x = PARAM : {"slot": 0, "dtype": "int32", "shape": []}
+        t = ALLOC : {"slot": 0, "dtype": "int32", "shape": []}
+        s = STORE t x
+        first = AFTER t s
+        v = NEG first
+        zero = CONST : {"value": 0, "dtype": "int32"}
+        z = MUL v zero
+        u = STORE first z
+        second = AFTER first u
+        return second v
+        """
+    )
+
+
+def test_simplify_keeps_the_order_of_a_place(judge):
+    """A place that waits for a value does so also if the value turns out to be 0."""
+    judge.accepts(
+        """
+        x = PARAM : {"slot": 0, "dtype": "int32", "shape": []}
+        b = BUFFER : {"slot": 0, "dtype": "int32", "shape": []}
+        s = STORE b x
+        first = AFTER b s
+        v = LOAD first
+        zero = CONST : {"value": 0, "dtype": "int32"}
+        z = MUL v zero
+        waited = AFTER first z
+        n = ADD x x
+        u = STORE waited n
+        second = AFTER b u
+        return second v
+        """
+    )
+
+
+def test_simplify_keeps_a_place(judge):
+    """An input stays a place though its range leaves one value."""
+    judge.accepts(
+        """
+        x = PARAM : {"slot": 0, "dtype": "int32", "shape": [], "range": [3, 3]}
+        v = LOAD x
+        p = INDEX x
+        w = LOAD p
+        n = NEG x
+        return v w n x
+        """
+    )
+
+
 def test_simplify_inside_an_index(judge):
     """An index is simplified as any other value."""
     judge.simplifies(
@@ -128,6 +180,13 @@ def test_effect_is_no_value(judge):
     """A STORE is no value and no output."""
     judge.rejects(f"{ALL}\ns = STORE b x\ny = NEG s\nreturn y", "E4", line=8)
     judge.rejects(f"{ALL}\ns = STORE b x\nreturn s", "E4", line=8)
+
+
+def test_call_of_values(judge):
+    """The arguments of a CALL are values, and its body is a value or an effect."""
+    nodes = f"{ALL}\nn = NEG x\np = INDEX x i\ns = STORE b x"
+    for line in ["y = CALL n p", "y = CALL n s", "y = CALL s s", "y = CALL p x i"]:
+        judge.rejects(f"{nodes}\n{line}\nreturn x", "E409", line=10)
 
 
 def test_store_types(judge):

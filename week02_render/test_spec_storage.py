@@ -258,6 +258,48 @@ def test_buffer_of_the_whole_program(judge):
     )
 
 
+def test_index_overwritten(judge):
+    """An index that is storage counts as it was at the INDEX, and is storage all the same."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "int32", "shape": [3]}
+        t = PARAM : {"slot": 1, "dtype": "float32", "shape": [3]}
+        b = BUFFER : {"slot": 0, "dtype": "int32", "shape": [3]}
+        k = CONST : {"value": 3, "dtype": "int32"}
+        m = FLOORMOD x k
+        s = STORE b m
+        first = AFTER b s
+        p = INDEX t first
+        waited = AFTER first p
+        n = NEG m
+        u = STORE waited n
+        v = LOAD p
+        second = AFTER b u
+        return v second
+        """
+    )
+
+
+def test_stored_value_overwritten(judge):
+    """So does a stored value that is storage."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "int32", "shape": [3]}
+        b = BUFFER : {"slot": 0, "dtype": "int32", "shape": [3]}
+        c = BUFFER : {"slot": 1, "dtype": "int32", "shape": [3]}
+        s = STORE b x
+        first = AFTER b s
+        copy = STORE c first
+        waited = AFTER first copy
+        n = NEG x
+        u = STORE waited n
+        second = AFTER b u
+        a = AFTER c copy
+        return a second
+        """
+    )
+
+
 CALLS_THAT_HOLD = """
     p = PARAM : {"slot": 0, "dtype": "float32", "shape": [3]}
     u = ALLOC : {"slot": 0, "dtype": "float32", "shape": [3]}

@@ -289,6 +289,30 @@ def test_one_range_in_two_loops(judge):
     )
 
 
+def test_range_written_twice(judge):
+    """Two lines that define equal RANGEs define one, their bounds included."""
+    judge.runs(
+        """
+        x = PARAM : {"slot": 0, "dtype": "int32", "shape": [6]}
+        n = PARAM : {"slot": 1, "dtype": "int64", "shape": [], "range": [0, 6]}
+        b = BUFFER : {"slot": 0, "dtype": "int32", "shape": [6]}
+        m = NEG n
+        k = NEG m
+        i = RANGE k : {"id": 0, "size": 6}
+        p = INDEX x i
+        v = LOAD p
+        o = NEG n
+        l = NEG o
+        j = RANGE l : {"size": 6, "id": 0}
+        q = INDEX b j
+        s = STORE q v
+        loop = END s i
+        a = AFTER b loop
+        return a
+        """
+    )
+
+
 def test_loop_and_tensors(judge):
     """Loops and whole arrays in one program."""
     judge.runs(

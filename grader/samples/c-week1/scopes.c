@@ -67,6 +67,9 @@ static void find_params(Reader *reader, Node *body) {
 bool infer_call(Reader *reader, Node *node, Fault *fault) {
   Node *body = node->src[0];
   if (!expect_values(node, 1, fault)) return false;
+  if (body->is_indexed) {
+    return fail(fault, "E409", -1, "expected a body that is a value or an effect, got a place");
+  }
   find_params(reader, body);
   if (reader->scope_steps > MAX_BODY_NODES) {
     reader->is_stopped = true;
