@@ -166,7 +166,7 @@ def _bwrap(limits: Limits, reach: Reach) -> list[str]:
     command = list(_world(limits.file_size, world.readable()))
     shown = [path for folder in reach.reads for path in world.mounts(folder)]
     writes = [path for path in reach.writes if path.exists()]
-    command += _folders([*reach.reads, *writes])
+    command += _folders([*reach.reads, *writes, *shown])
     for path in reach.writes:
         command += [] if path in writes else ["--perms", "0777", "--dir", str(path)]
     command += _binds("--ro-bind-try", shown) + _binds("--bind", writes)
