@@ -183,7 +183,8 @@ class Reader extends ArgumentReader {
       node.op === "CALL" ? this.typeOfCall(node.src) : infer(node.op, node.src, node.arg, this.language),
     );
     if (!type) return this.poison(name);
-    this.language.complete?.(Object.assign(node, type));
+    Object.assign(node, type);
+    this.language.complete?.(node);
     this.names.set(name.text, this.language.firstOf?.(node) ?? node);
   }
 
