@@ -12,6 +12,7 @@ import pytest
 from grader import processes
 from grader.sandbox import LEVELS, MIB, VARIABLE, Limits, run, trouble
 from grader.sandbox.landlock import stays_open
+from grader.sandbox.world import remove
 from grader.verdict import Verdict
 
 QUICK = Limits(seconds=20.0, memory=200 * MIB, tasks=40)
@@ -54,6 +55,16 @@ def alive(marker: str) -> bool:
         if marker.encode() in command:
             return True
     return False
+
+
+@pytest.fixture(autouse=True)
+def _no_folder_is_left(tmp_path_factory, monkeypatch):
+    """HOMEs are gone with their runs."""
+    place = tmp_path_factory.mktemp("homes")
+    place.chmod(0o755)
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    yield
+    assert list(place.iterdir()) == []
 
 
 def test_fork_bomb():
@@ -220,6 +231,27 @@ def test_a_file_larger_than_allowed(tmp_path):
     ended = run(command, cwd=tmp_path, limits=limits, writes=True)
     assert ended.verdict is Verdict.OUTPUT
     assert (tmp_path / "big").stat().st_size == MIB
+
+
+@pytest.mark.parametrize("deep", [0, pytest.param(2100, marks=pytest.mark.nightly)])
+def test_folders_too_deep_for_a_path(level, tmp_path, deep):
+    """What is left behind is given back and removed, however deep, and locked for its owner."""
+    if level != next(name for name in reversed(LEVELS) if not trouble(name)):
+        pytest.skip("as at the strongest level")
+    code = """
+    import os, sys
+    here = os.getcwd()
+    for place, depth in ((os.environ["HOME"], 1100), (here, int(sys.argv[1]))):
+        os.chdir(place)
+        for _ in range(depth):
+            os.mkdir("d")
+            os.chdir("d")
+        if depth: os.chmod(".", 0)
+    """
+    ended = python(code, deep, cwd=tmp_path, writes=True)
+    assert (ended.verdict, ended.status) == (Verdict.OK, 0), ended
+    remove(tmp_path / "d")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_scratch_space_has_an_end(level):
