@@ -19,6 +19,9 @@ ROOM = 512 << 20
 SMALL = 4096
 """Bytes that anything kept counts for, at least."""
 
+NODES = 16
+"""Bytes of nodes for a character of a program."""
+
 _kept: dict[Hashable, Any] = {}
 _room = 0
 
@@ -62,7 +65,9 @@ def _plain(part: object) -> Hashable:
 
 
 def _size(part: object) -> int:
-    """Bytes; twice those of arrays, whose results are as large."""
+    """Bytes; twice those of arrays, whose results are as large, and what nodes take for a text."""
     if isinstance(part, tuple):
         return sum(_size(one) for one in part)
-    return 2 * len(part) if isinstance(part, (bytes, str)) else 0
+    if isinstance(part, str):
+        return NODES * len(part)
+    return 2 * len(part) if isinstance(part, bytes) else 0
