@@ -52,6 +52,8 @@ class Machine:
         l1, l2, l3: the data caches that one core reaches; 0 where there is none.
         line: what moves between memory and caches at once.
         ways: lines that lie a multiple of (l2 / ways) apart and stay in the second cache.
+        page: bytes that lie together in memory; lines a multiple of it apart share places in the
+            first cache, l1 / page of them.
         balance: float32 operations that one core does in the time of reading one byte.
         units: vector operations that a core begins in one cycle.
         ports: vector loads that it begins in one cycle.
@@ -61,6 +63,7 @@ class Machine:
         written_line: cycles for each line of the cache that a tile's results touch.
         far_row: cycles of reaching another row of a matrix that the second cache does not hold.
         scattered: cycles of each lane of a vector that is gathered from memory or scattered to it.
+        crowded: the same, where the lanes lie so that the first cache does not hold a line of each.
         divided: how much longer memory takes through vectors that a unit works on in parts.
         apart: how much longer memory takes if several rows are read side by side: each is fetched
             ahead by itself, and rows that lie a power of two apart share few lines of a cache.
@@ -91,6 +94,7 @@ class Machine:
     written_line: float = 0.5
     far_row: float = 4.0
     scattered: float = 1.5
+    crowded: float = 16.0
     divided: float = 1.05
     apart: float = 1.25
     evicted: float = 0.35
@@ -99,6 +103,7 @@ class Machine:
     far_byte: float = 0.4
     spare: int = 2
     ways: int = 8
+    page: int = 4096
     fork_cycles: int = FORK_CYCLES
     rates: tuple[tuple[str, float], ...] = ()
 

@@ -28,6 +28,9 @@ from week05_06_memory.roles import Access, Nest
 SHORT = 16
 """Iterations of the innermost loops of a sum that are copied."""
 
+TURNED = 4
+"""Reads down the columns of a large matrix that are worth a copy with columns for rows."""
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -106,7 +109,7 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     memory = _memory(repeated, tile, nest, machine)
     cycles = max(arithmetic / machine.units, loads / machine.ports, chain, memory)
     cycles += machine.beside * loads + 1.0 / copied(nest)
-    cycles += machine.far_row * sum(is_far(a, tile, nest, machine) for a in repeated)
+    cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
     turns = math.prod(tile.trips(r) for r in summed)
     tiles = math.prod(tile.trips(r) for r in nest.results)
     once = _once(nest, tile, machine)
@@ -150,20 +153,16 @@ def _is_apart(access: Access, tile: Tile, machine: Machine) -> bool:
     return any(abs(step) * access.bytes > machine.line for step in steps)
 
 
-def rows_kept(machine: Machine) -> int:
-    """Rows of which a line each fills an eighth of the first cache."""
-    return machine.l1 // 8 // machine.line
-
-
-def is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
+def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
     """Whether each iteration of a sum reads a row of its own, and nothing packs it."""
-    if not nest.summed or access.storage.size * access.bytes <= machine.l2:
+    if not nest.summed or access.storage.size * access.bytes <= machine.l2 // 2:
         return False
     last = nest.summed[-1]
-    if last.arg.size <= rows_kept(machine):
-        return False
+    if last.arg.size <= machine.l1 // 8 // machine.line:
+        return False  # a line of each row stays in the first cache
     step = abs(access.stride(last) or 0)
-    packed = tile.vector in access.depends and reuse(access, tile, nest) > 1
+    again = reuse(access, tile, nest)
+    packed = again > 1 if tile.vector in access.depends else again >= TURNED
     return tile.vector is not last and step * access.bytes > machine.line and not packed
 
 
@@ -304,6 +303,18 @@ def in_quads(access: Access, tile: Tile) -> bool:
     return any(n >= QUAD and access.stride(r) == 1 for r, n in tile.copies.items())
 
 
+def _scattering(access: Access, tile: Tile, nest: Nest, machine: Machine) -> float:
+    """Cycles of a vector whose lanes lie apart, in all rows that the tile touches."""
+    assert tile.vector is not None
+    step = abs(access.stride(tile.vector) or 0) * access.bytes
+    kept = machine.l1 // max(math.gcd(step, machine.page), machine.line)
+    if tile.extent(tile.vector) > kept:
+        return machine.crowded * tile.lanes
+    inplace = any(a.storage is access.storage and not a.writes for a in nest.accesses)
+    quads = access.writes and in_quads(access, tile) and not inplace
+    return machine.scattered * tile.lanes / (QUAD if quads else 1)
+
+
 def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
     """Cycles of what a tile does outside its sums: results stored, lanes combined."""
     if not nest.sums:
@@ -314,8 +325,7 @@ def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
             count = tile.copies_of(access.depends)
             vector = tile.vector is not None and tile.vector in access.depends
             scattered = vector and access.stride(tile.vector) != 1  # type: ignore[arg-type]
-            each = machine.scattered * tile.lanes / (QUAD if in_quads(access, tile) else 1)
-            cost += count * (each if scattered else 1.0)
+            cost += count * (_scattering(access, tile, nest, machine) if scattered else 1.0)
             cost += machine.written_line * _lines(access, tile, machine)
     if tile.vector in nest.summed:
         results = math.prod(c for r, c in tile.copies.items() if r not in nest.summed)

@@ -3,7 +3,8 @@
 An operand is worth a temporary of its own (packing) where a tile along some loop reads it again,
 and where it does not lie as the tile walks it: its rows are far apart, its vectors are scattered,
 or each element asks for its gate. It is filled in the loops that alone decide which part is read;
-all at once if rows lie so that few of them stay in the cache until their neighbours are read.
+all at once if strips of columns are read often, or few of their rows stay in the cache until their
+neighbours are read.
 The order of loops is the one with the least traffic: an operand is read again from afar for each
 iteration of a loop outside what fits the cache, and filled again for each iteration of the loops
 around its filling.
@@ -20,7 +21,7 @@ from week01_uops.node import UOp
 from week01_uops.ops import PARAM
 from week02_render.ops import ALLOC, INDEX, LOAD, open_ranges
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import Tile, reads, reuse
+from week05_06_memory.model import TURNED, Tile, reads, reuse
 from week05_06_memory.roles import Access, Nest
 
 MOST_LOOPS = 5
@@ -104,21 +105,24 @@ def _reason(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | N
 
 
 def _crowd(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | None:
-    """Why the rows that a strip of columns is read from drive each other out of the cache."""
-    if not nest.sums or len(access.steps) < 2 or access.storage.size * access.bytes <= machine.l2:
+    """Why strips of columns are read from memory again and again, or line by line."""
+    large = access.storage.size * access.bytes > machine.l2 // 2
+    if not nest.sums or len(access.steps) < 2 or not large:
         return None
     rows = math.prod(r.arg.size for r in nest.summed)
     step = abs(access.stride(nest.summed[-1]) or 0) * access.bytes
     inside = {r for r, n in tile.copies.items() if n > 1 and access.stride(r) == 1}
     if tile.vector in access.depends or not inside or nest.around or not step:
         return None
-    if reuse(access, tile, nest) < 2 or len(axes_of(access)) != len(access.storage.shape):
+    again = reuse(access, tile, nest)
+    if again < 2 or len(axes_of(access)) != len(access.storage.shape):
         return None
     way = machine.l2 // machine.ways
     kept = machine.ways * way // max(math.gcd(step, way), machine.line)
-    if rows <= kept:
-        return None
-    return f"its rows are {step} bytes apart: of {rows} not more than {kept} stay in the cache"
+    if rows > kept:
+        return f"its rows are {step} bytes apart: of {rows} not more than {kept} stay in the cache"
+    few = rows <= machine.l1 // 8 // machine.line  # of which the first cache keeps a line each
+    return f"it is read down its columns {again} times" if again >= TURNED and not few else None
 
 
 def _turned(access: Access, nest: Nest, reason: str) -> Packing:

@@ -19,9 +19,9 @@ from week05_06_memory.dependence import combines
 from week05_06_memory.fetch import read_again
 from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import is_far, reuse, rows_kept, short_sums
+from week05_06_memory.model import reuse, short_sums
 from week05_06_memory.nests import ScheduleError, fresh_numbers
-from week05_06_memory.order import Order, Packing, best_order, packings
+from week05_06_memory.order import Order, Packing, best_order
 from week05_06_memory.roles import Access, Nest, nests_of
 from week05_06_memory.schedule import (
     Fetch,
@@ -36,15 +36,11 @@ from week05_06_memory.schedule import (
     Stream,
     Widen,
 )
-from week05_06_memory.tiling import Choice, best_tiles
+from week05_06_memory.tiling import Choice, best_tiles, widths
 from week05_06_memory.widen import filled_in
 
 ROWS_AT_ONCE = 8
 """Rows that are added, in one pass over them, to sums that stay in the cache."""
-
-
-FEWEST_ROWS = 16
-"""Rows below which bringing sums up to date in memory costs more than reading them again."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +92,7 @@ class Planner:
     refused: list[Planned] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     _done: set[int] = field(default_factory=set)
+    _rests: set[int] = field(default_factory=set)
 
     def run(self) -> Planner:
         """Schedule every nest."""
@@ -123,9 +120,6 @@ class Planner:
             self.body = after
         return True
 
-    def _number(self) -> int:
-        return next(fresh_numbers(self.body))
-
     # Loops that are one -----------------------------------------------------------------------
 
     def _join_loops(self) -> None:
@@ -138,7 +132,7 @@ class Planner:
         pairs = [pair for c in closers for pair in itertools.pairwise(c.src[1:])]
         for outer, inner in pairs:
             if _lie_as_one(nest, outer, inner):
-                step = Join(outer.arg.id, inner.arg.id, self._number())
+                step = Join(outer.arg.id, inner.arg.id, next(fresh_numbers(self.body)))
                 if self._do(step, "every access has one stride over both"):
                     return True
         return False
@@ -155,9 +149,6 @@ class Planner:
         streamed = _streamed(nest, choice, self.machine)
         if streamed is not None and self._hoist(nest, streamed):
             return
-        rows = _rows_at_a_time(nest, choice, self.machine)
-        if rows and self._chunk(nest, rows):
-            return
         choice, order = self._with_order(nest, choices)
         self.decisions.append(Decision(nest, choice, order))
         parts = {r: self._split(r, choice) for r in (*nest.results, *nest.summed)}
@@ -167,6 +158,9 @@ class Planner:
             self._pack(packing, order, parts, nest.around)
         self._set_kinds(nest, parts)
         self._unroll_short_sums(nest, parts)
+        for name in self._rests:
+            self._vectorize(name, choice.tile.lanes)
+        self._rests = set()
         if _worth_streaming(nest, self.machine):
             self._do(Stream(), "the results are larger than the caches")
 
@@ -185,11 +179,13 @@ class Planner:
         tiles: int | None = None
         if extent < item.arg.size:
             tiles, inner = fresh_pair(self.body)
+            known = {tiles, inner, *_names(self.body)}
             done = self._do(Split(name, extent, (tiles, inner)), f"tiles of {extent}")
             if not done:
                 return Parts(name, None, None)
             self._done |= {tiles, inner}
             name = inner
+            self._rests = _names(self.body) - known if item is tile.vector else self._rests
         if item is not tile.vector:
             return Parts(tiles, name, None)
         if extent == lanes:
@@ -198,6 +194,18 @@ class Planner:
         self._do(Split(name, lanes, (unrolled, vector)), f"vectors of {lanes}")
         self._done |= {unrolled, vector}
         return Parts(tiles, unrolled, vector)
+
+    def _vectorize(self, name: int, most: int) -> None:
+        """A loop that is left behind the last tile, as vectors if it is as long as one."""
+        size = _named(self.body, name)[0].arg.size
+        lanes = next(iter(widths(size, most)), 0)
+        if 0 < lanes < size:
+            unrolled, vector = fresh_pair(self.body)
+            if self._do(Split(name, lanes, (unrolled, vector)), f"{size} left: vectors of {lanes}"):
+                self._do(Kind(unrolled, "unroll"), "several vectors in one turn")
+                self._do(Kind(vector, "vector"), "elements lie next to each other")
+        elif lanes:
+            self._do(Kind(name, "vector"), f"{size} left: a vector")
 
     def _arrange(self, nest: Nest, choice: Choice, order: Order, parts: dict[UOp, Parts]) -> None:
         """Loops over tiles outside, in their order; then what a tile repeats, the vector last."""
@@ -284,21 +292,15 @@ class Planner:
             return False
         return self._do(Kind(inner, "unroll"), "one pass over the sums for several rows")
 
-    def _chunk(self, nest: Nest, rows: int) -> bool:
-        """All results in memory, brought up to date by some rows at a time; False if refused."""
-        (along,) = nest.summed
-        outer, inner = fresh_pair(self.body)
-        because = f"a column of {rows} rows stays in the first cache"
-        if not self._do(Split(along.arg.id, rows, (outer, inner)), because):
-            return False
-        over = tuple([r.arg.id for r in nest.results])
-        return self._do(Hoist(outer, over), "rows are used up before the next ones are read")
-
 
 def fresh_pair(body: UOp) -> tuple[int, int]:
     """The first two numbers that no RANGE has."""
     fresh = fresh_numbers(body)
     return next(fresh), next(fresh)
+
+
+def _names(body: UOp) -> set[int]:
+    return {n.arg.id for n in toposort((body,)) if n.op is RANGE}
 
 
 def _named(body: UOp, name: int) -> list[UOp]:
@@ -351,26 +353,6 @@ def _streamed(nest: Nest, choice: Choice, machine: Machine) -> Access | None:
         if large and far and once and access.stride(tile.vector) == 1:
             return access
     return None
-
-
-def _rows_at_a_time(nest: Nest, choice: Choice, machine: Machine) -> int:
-    """Rows of a matrix in memory, down the columns of which a sum walks again and again; or 0.
-
-    A line of each stays in the first cache, and all of them in half of the second.
-    """
-    if len(nest.summed) != 1 or nest.around or nest.root.op is not END:
-        return 0
-    (along,), tile = nest.summed, choice.tile
-    staged = {p.access.node for p in packings(nest, tile, machine)}
-    far = [
-        abs(a.stride(along) or 0) * a.bytes
-        for a in nest.inner_accesses
-        if a.node not in staged and is_far(a, tile, nest, machine) and reuse(a, tile, nest) > 2
-    ]
-    rows = rows_kept(machine)
-    while far and rows > FEWEST_ROWS and rows * max(far) > machine.l2 // 2:
-        rows //= 2
-    return rows if far and rows > 1 and not along.src and along.arg.size >= 4 * rows else 0
 
 
 def _worth_streaming(nest: Nest, machine: Machine) -> bool:

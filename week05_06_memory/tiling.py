@@ -91,10 +91,15 @@ def _lanes(nest: Nest, item: UOp, machine: Machine) -> list[int]:
     widest = max((a.storage.dtype.bits // 8 for a in nest.accesses), default=4)
     most = machine.vector_bytes // max(widest, 4)
     size = item.arg.size
-    found = [n for n in (most, most // 2, most // 4) if SMALLEST <= n <= size]
+    found = widths(size, most)
     if item.src:
         found = [n for n in found if size % n == 0]
     return found
+
+
+def widths(size: int, most: int) -> list[int]:
+    """Numbers of lanes up to `most` that a loop fills, the largest first."""
+    return [n for n in (most, most // 2, most // 4) if SMALLEST <= n <= size]
 
 
 def _counts(nest: Nest, item: UOp) -> list[int]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import OrderedDict
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from projects.uopc.cli import main
 from tests.week09_10_autodiff.tiny_run import losses, tiny, with_optimizer
+from week09_10_autodiff.realize import PROGRAMS
 from week09_10_autodiff.training.config import Config, parse, to_toml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +62,8 @@ def test_the_default_config_is_printed_and_read():
     assert parse(uopc("train", "--print-config").stdout) == Config()
 
 
-def test_a_run_says_what_it_does(config, tmp_path):
+def test_a_run_says_what_it_does(config, tmp_path, monkeypatch):
+    monkeypatch.setattr(PROGRAMS, "_loaded", OrderedDict())  # no other test has compiled it
     text = uopc("train", config).stdout
     assert "parameters" in text
     assert "compiled" in text

@@ -33,7 +33,6 @@ from week05_06_memory.schedule import (
     Hoist,
     Join,
     Kind,
-    Split,
     Stage,
     Stream,
     apply,
@@ -180,9 +179,22 @@ def test_rows_that_drive_each_other_out_of_the_cache_are_turned_at_once():
         s for s in steps_of(columns_by_columns(1024, 1024, 512), Stage, machine) if s.slot == 1
     ]
     assert turned == [Stage(1, None, (1, 0))]
-    even = steps_of(columns_by_columns(1024, 1000, 512), Stage, machine)
-    few = steps_of(columns_by_columns(200, 1024, 512), Stage, machine)
-    assert not [s for s in (*even, *few) if s.slot == 1]
+    for rows, width, drive in ((1024, 1024, True), (1024, 1000, False), (200, 1024, False)):
+        found = planned(columns_by_columns(rows, width, 512), machine).steps
+        reasons = [p.because for p in found if isinstance(p.step, Stage) and p.step.slot == 1]
+        assert any("stay in the cache" in reason for reason in reasons) is drive
+
+
+def turned_of(*sizes):
+    return [s for s in steps_of(columns_by_columns(*sizes), Stage) if s.at is None]
+
+
+def test_columns_that_are_read_often_are_turned_at_once():
+    (done,) = turned_of(2048, 704, 256)
+    assert done == Stage(1, None, (1, 0))
+    assert not turned_of(2048, 64, 256), "the second cache holds all of it"
+    assert not turned_of(64, 2816, 256), "the first cache holds a line of each row"
+    assert not turned_of(2048, 704, 32), "read once or twice"
 
 
 def test_turned_rows_keep_the_meaning():
@@ -203,30 +215,9 @@ def test_of_two_operands_down_their_columns_one_alone_can_be_packed_once():
     assert kinds.count("vector") == 1
 
 
-def chunks_of(rows, width, columns, machine=MACHINE):
-    return steps_of(columns_by_columns(rows, width, columns), Hoist, machine)
-
-
-def test_columns_of_a_matrix_in_memory_are_read_some_rows_at_a_time():
-    """64 lines are an eighth of the first cache."""
-    (done,) = chunks_of(2048, 704, 256)
-    (rows,) = [s for s in steps_of(columns_by_columns(2048, 704, 256), Split) if s.range == 2]
-    assert (rows.by, done) == (64, Hoist(rows.into[0], (0, 1)))
-    assert not chunks_of(2048, 64, 64), "the second cache holds all of it"
-    assert not chunks_of(128, 2816, 256), "few rows"
-    assert not chunks_of(1024, 1024, 512), "turned at once"
-
-
 def test_loops_of_a_sum_that_lie_as_one_are_one():
     i, a, b = loop(0, 37), loop(1, 8), loop(2, 16)
     value = make(REDUCE, (load(place(1, (37, 8, 16), i, a, b)), a, b), ReduceArg(ADD, 0))
     body = END(STORE(place(0, (37,), i), value), i)
     assert [(s.outer, s.inner) for s in steps_of(body, Join)] == [(1, 2)]
     agree(body, planned(body).body)
-
-
-def test_rows_at_a_time_keep_the_meaning():
-    body = columns_by_columns(37, 65, 48)
-    machine = replace(MACHINE, l1=1 << 10, l2=4 << 10)
-    assert steps_of(body, Hoist, machine)
-    agree(body, planned(body, machine).body)

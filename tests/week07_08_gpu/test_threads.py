@@ -196,16 +196,6 @@ def test_a_matrix_read_row_by_row_is_summed_in_parts():
     agree(whole, machine)
 
 
-def test_rows_that_are_read_some_at_a_time_for_many_results_need_no_parts():
-    machine = replace(MACHINE, l1=4 << 10, l2=32 << 10)
-    left, right = library.transpose(param(0, float32, (256, 300))), param(1, float32, (256, 64))
-    whole = program(library.matmul(left, right))
-    done = steps(whole, machine)
-    assert any(isinstance(s, Hoist) for s in done)
-    assert not any(isinstance(s, Part) for s in done)
-    agree(whole, machine)
-
-
 def test_parts_are_left_whole_where_there_are_results_enough():
     assert not any(isinstance(s, Part) for s in steps(matmul(64, 256, 256)))
 
