@@ -156,9 +156,13 @@ def _limited(limits: Limits, home: Path, *, alone: bool) -> list[str]:
 
 def _landlock(reach: Reach) -> list[str]:
     read = [*world.readable(), Path("/proc"), *reach.reads]
+    names = list(dict.fromkeys(path.parent for path in reach.reads))
+    if os.geteuid() == 0 and world.SETTINGS in read:  # root may read what it owns
+        read.remove(world.SETTINGS)
+        read += world.public(world.SETTINGS)
+        names.append(world.SETTINGS)
     write = [*reach.writes, *filter(os.path.exists, DEVICES)]
-    beside = dict.fromkeys(path.parent for path in reach.reads)
-    paths = {"read": read, "write": write, "names": list(beside)}
+    paths = {"read": read, "write": write, "names": names}
     return [sys.executable, "-I", "-S", landlock.__file__, json.dumps(paths, default=str)]
 
 

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
     *("/nix/store", "/gnu/store", "/sys/devices/system"),
 )
+SETTINGS = Path("/etc")
+"""Holds what not all may read, beside what all do."""
 BESIDE = ("lib", "lib64", "libexec", "include")
 """What a program needs of the folders next to its own."""
 
@@ -55,6 +58,22 @@ def links(folders: tuple[Path, ...]) -> dict[Path, str]:
     """Those at the root that only lead to others, /bin to usr/bin say, and where."""
     found = [path for path in folders if path.parent == Path("/") and path.is_symlink()]
     return {path: os.readlink(path) for path in found if path.resolve() != path.parent}
+
+
+@functools.cache
+def public(folder: Path) -> tuple[Path, ...]:
+    """A folder if all may read all of it, else what of it all may read; links count as nothing."""
+    found: list[Path] = []
+    whole = True
+    for child in sorted(folder.iterdir()):
+        mode = child.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            parts = public(child) if mode & 0o005 == 0o005 else ()
+        else:
+            parts = (child,) if mode & 0o004 else ()
+        whole &= parts == (child,)
+        found += () if stat.S_ISLNK(mode) else parts
+    return (folder,) if whole else tuple(found)
 
 
 def _places() -> tuple[str, tuple[Path, ...]]:

@@ -175,6 +175,8 @@ TEXTS = {
 @pytest.mark.parametrize("kind", TEXTS)
 def test_what_it_is(kind, monkeypatch):
     """The compiler's own limits hold, too."""
+    if kind == "a secret" and sandbox.level() == "rlimit":
+        pytest.skip("rlimit cannot keep a program from reading files of its user")
     quick = dataclasses.replace(run_c.BUILD, seconds=2.0, memory=600 * MIB)
     with monkeypatch.context() as patch:
         patch.setattr(run_c, "BUILD", quick)

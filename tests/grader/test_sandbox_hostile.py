@@ -148,6 +148,18 @@ def test_reading_a_home_and_the_state(level, tmp_path, monkeypatch):
     assert VARIABLE not in said
 
 
+def test_secrets_of_the_system(level):
+    expect(level, "reading files of its user")
+    secret = Path("/etc/shadow")
+    if not secret.is_file() or secret.stat().st_mode & 0o004:
+        pytest.skip(f"{secret} is no secret here")
+    ended = run(["sh", "-c", f"cat /etc/passwd; ls /etc; cat {secret}"])
+    assert ended.status == 1
+    assert b"root:" in ended.stdout
+    assert b"shadow\n" in ended.stdout
+    assert b"Permission denied" in ended.stderr
+
+
 def test_writing_and_deleting(level, tmp_path):
     expect(level, "writing where its user may")
     place = tmp_path / "submission"
