@@ -308,7 +308,10 @@ def _scattering(access: Access, tile: Tile, nest: Nest, machine: Machine) -> flo
     assert tile.vector is not None
     step = abs(access.stride(tile.vector) or 0) * access.bytes
     kept = machine.l1 // max(math.gcd(step, machine.page), machine.line)
-    if tile.extent(tile.vector) > kept:
+    others = {
+        a.storage for a in nest.accesses if a.stride(tile.vector) == access.stride(tile.vector)
+    }
+    if tile.extent(tile.vector) * len(others) > kept:
         return machine.crowded * tile.lanes
     inplace = any(a.storage is access.storage and not a.writes for a in nest.accesses)
     quads = access.writes and in_quads(access, tile) and not inplace

@@ -12,9 +12,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from week01_uops.node import UOp, toposort
-from week01_uops.ops import PARAM
-from week02_render.ops import END, RANGE, open_ranges
+from week01_uops.node import CONST, UOp, toposort
+from week01_uops.ops import FLOORMOD, PARAM
+from week02_render.ops import END, LOAD, RANGE, open_ranges
 from week05_06_memory.dependence import combines
 from week05_06_memory.fetch import read_again
 from week05_06_memory.loosen import open_ranges_of_bound
@@ -97,6 +97,7 @@ class Planner:
     def run(self) -> Planner:
         """Schedule every nest."""
         self._join_loops()
+        self._divide_loops()
         while (nest := next(self._waiting(), None)) is not None:
             self._schedule(nest)
         for slot, loop, line in read_again(self.body, self.machine):
@@ -136,6 +137,14 @@ class Planner:
                 if self._do(step, "every access has one stride over both"):
                     return True
         return False
+
+    def _divide_loops(self) -> None:
+        """A loop of a sum's results that an operand takes apart by mod becomes two."""
+        while parts := [part for nest in nests_of(self.body) for part in _taken_apart(nest)]:
+            item, by = min(parts, key=lambda part: part[1])
+            step = Split(item.arg.id, by, fresh_pair(self.body))
+            if not self._do(step, f"an operand has its rows of {by} elsewhere"):
+                return
 
     # One nest ---------------------------------------------------------------------------------
 
@@ -315,6 +324,16 @@ def _lie_as_one(nest: Nest, outer: UOp, inner: UOp) -> bool:
         if near is None or far is None or far != near * inner.arg.size:
             return False
     return True
+
+
+def _taken_apart(nest: Nest) -> Iterator[tuple[UOp, int]]:
+    """Result loops r with r mod n in the index of an operand, and n, which divides their size."""
+    for access in nest.inner_accesses if nest.sums else ():
+        for node in toposort(access.node.src[:1], lambda n: () if n.op is LOAD else n.src):
+            if node.op is FLOORMOD and node.src[0] in nest.results and node.src[1].op is CONST:
+                item, by = node.src[0], int(node.src[1].arg.value)
+                if not item.src and 1 < by < item.arg.size and item.arg.size % by == 0:
+                    yield item, by
 
 
 def _around(body: UOp, nest: Nest) -> list[UOp]:

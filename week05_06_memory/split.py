@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from week01_uops.calls import substitute
 from week01_uops.dtypes import int64, void
 from week01_uops.node import UOp, const, make, toposort
-from week01_uops.ops import CAST, FLOORDIV, MAX, MUL, NEG, WHERE
+from week01_uops.ops import CAST, FLOORDIV, FLOORMOD, MAX, MUL, NEG, WHERE
+from week01_uops.rewrite import rewrite
 from week02_render.ops import ALLOC, INDEX, STORE, loop, open_ranges, storage_of
 from week02_render.reads import free_slots
+from week03_loops.compiler import RULES_OF_LOOPS
 from week03_loops.ops import REDUCE, identity
 from week05_06_memory.dependence import carried, combines
 from week05_06_memory.nests import (
@@ -84,7 +86,9 @@ def split(
                 return maker.closer(node)
         return node
 
-    return map_closers(body, change)
+    apart = any(n.op in (FLOORDIV, FLOORMOD) and n.src[0] in items for n in toposort((body,)))
+    after = map_closers(body, change)
+    return rewrite(after, RULES_OF_LOOPS) if apart else after
 
 
 def reads_within(body: UOp, item: UOp) -> bool:
