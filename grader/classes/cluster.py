@@ -57,8 +57,10 @@ def work(line: bytes) -> list[Event]:
 def named(name: str, workers: int) -> Any:  # noqa: ANN401 - a cluster of dask
     """A cluster of this kind, with so many workers asked for."""
     distributed = _needed("distributed")
-    # A submission that ends its worker is not to end a second one before we hear of it.
-    _needed("dask").config.set({"distributed.scheduler.allowed-failures": 0})
+    # A submission that ends its worker is not to end a second one before we hear of it, and those
+    # that wait do so here: none is lost with a worker but the one that runs there.
+    kept = {"allowed-failures": 0, "worker-saturation": 1.0}
+    _needed("dask").config.set({f"distributed.scheduler.{key}": kept[key] for key in kept})
     if name == "local":
         return distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=None
