@@ -335,3 +335,29 @@ def test_loop_and_tensors(judge):
         return a d
         """
     )
+
+
+COUNTED = """
+    x = PARAM : {"slot": 0, "dtype": "int32", "shape": []}
+    b = BUFFER : {"slot": 0, "dtype": "int32", "shape": [1]}
+    r = RANGE : {"id": 0, "size": 4}
+    k = CONST : {"value": 0, "dtype": "int64"}
+    z = MUL r k
+    p = INDEX b z
+    v = LOAD p
+    n = ADD v x
+    s = STORE p n
+    e = END s r
+    a = AFTER b e
+    return a
+    """
+
+
+def test_range_that_an_index_does_not_need(judge):
+    """A LOAD is done in each turn of a loop that its index names, needed or not."""
+    judge.runs(COUNTED)
+
+
+def test_simplify_keeps_the_turns(judge):
+    """So it is after `simplify`, which may find that the index needs no loop."""
+    judge.accepts(COUNTED)

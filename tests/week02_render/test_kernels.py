@@ -120,7 +120,8 @@ def test_a_write_waits_for_what_was_read_though_rules_drop_the_dependence():
     whole = program(old, changed)
     compiled = COMPILER.run(whole)
     same(whole, compiled)
-    for outputs, places in (((old, changed), {place, AFTER(filled, old)}), ((changed,), {filled})):
+    waited = AFTER(*filled.src, old)
+    for outputs, places in (((old, changed), {place, waited}), ((changed,), {filled})):
         waiting = await_reads(frozenset())(program(*outputs), trace())
         assert places <= {n.src[0] for n in waiting.toposort() if n.op is STORE}
 

@@ -262,14 +262,16 @@ class _Reader:
             self.error(match.end(1) + 1, "E106", "expected at least one name after return")
         for word in words:
             if self._defined(word, "E106"):
-                output = self.names[word[0]]
-                if output is not None and (message := checks.not_an_output(output)):
-                    self.error(word.start() + 1, "E413", message)
-                self.outputs.append((word, output))
+                self.outputs.append((word, self.names[word[0]]))
         self.return_number = self.number
 
     def _finish(self, outputs: list[tuple[re.Match[str], UOp | None]]) -> UOp | None:
         """Build the program and check it as a whole."""
+        for word, output in outputs:
+            if output is not None and (message := checks.not_an_output(output)):
+                self.error(word.start() + 1, "E413", message, self.return_number)
+        if self.found:
+            return None
         program: UOp = RETURN(*[output for _, output in outputs])
         faults = checks.whole(program)
         where = self._positions() if faults else {}
