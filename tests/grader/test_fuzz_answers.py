@@ -309,6 +309,14 @@ def test_a_process_that_answers_so(count, conversations, without_gcc, tmp_path):
         assert failure is None or failure.verdict in DECLARED, failure
 
 
+def asked(server: Server, seconds: float, verb: str) -> Completed:
+    """The answer within so many seconds, of a new process or of one that runs."""
+    server.limits = Limits(seconds=seconds)
+    if server._running is not None:
+        server._running.limits = server.limits
+    return server.ask([verb], b"uops 1\n")
+
+
 SERVES = """
 import json, pathlib, sys
 read, write = sys.stdin.buffer, sys.stdout.buffer
@@ -331,19 +339,14 @@ def test_a_server_that_answers_so(count, tmp_path):
         rng = random.Random(f"frame {number}")
         data = hostile_answers.frame(rng, rng.randbytes(40), b"words")
         (tmp_path / "frames" / str(number)).write_bytes(data)
-    server = Server([sys.executable, "server.py"], tmp_path, Limits(seconds=5.0))
+    server = Server([sys.executable, "server.py"], tmp_path)
     try:
         for number in range(count):
-            server.limits = Limits(seconds=5.0)
-            if server._running is not None:
-                server._running.limits = Limits(seconds=0.2)
-            run = server.ask([str(number)], b"uops 1\n")
+            run = asked(server, 0.3, str(number))
             assert run.verdict in DECLARED | {Verdict.OK}, (number, run)
-            if server._running is not None:
-                server._running.limits = Limits(seconds=5.0)
-            after = server.ask(["good"], b"")
+            after = asked(server, 60.0, "good")
             if after.note == "the server wrote before it was asked":
-                after = server.ask(["good"], b"")
+                after = asked(server, 60.0, "good")
             assert after.stdout == b"good", (number, after)
     finally:
         server.close()
