@@ -1,8 +1,8 @@
 """What was found out once and is not to be found out again, in a process that forks others.
 
-Nothing is kept before `remember`. A fork has what was kept when it was made; what it finds itself
-stays in it. So a process that runs the spec tests once gives the oracle's answers to all its forks,
-and no fork can change them for another.
+Nothing is kept before `remember` and after `close`. A fork has what was kept when it was made. So a
+process that runs the spec tests once gives the oracle's answers to all its forks, and no fork can
+change them for another.
 """
 
 from __future__ import annotations
@@ -32,10 +32,16 @@ def remember(room: int = ROOM) -> None:
     _room = room
 
 
+def close() -> None:
+    """What is kept stays, and nothing is added."""
+    global _room
+    _room = 0
+
+
 def once(kind: str, of: tuple[Any, ...], compute: Callable[[], T]) -> T:
     """The result of `compute`, which follows from `of`: interned nodes, texts, numbers, arrays."""
     global _room
-    if not _room:
+    if not (_room or _kept):
         return compute()
     key = (kind, *map(_plain, of))
     if key in _kept:

@@ -27,10 +27,9 @@ from typing import Any
 
 import pytest
 
-from grader import session
+from grader import known, session
 from grader.classes import one
 from grader.classes.task import Manner, Tell
-from grader.known import remember
 from grader.session import Options
 from grader.stream import Stream
 from grader.submission import Submission
@@ -60,9 +59,10 @@ class _Forking:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run them all once, then in each fork."""
-        remember()
+        known.remember()
         end = time.monotonic() + REHEARSAL
         _run(session, lambda: time.monotonic() > end or _is_gone(self.asked))
+        known.close()
         gc.collect()
         gc.freeze()
         serve(self.asked, partial(_graded, session))
