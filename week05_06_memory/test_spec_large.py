@@ -1,5 +1,6 @@
 """Arrays that outgrow registers and small caches: where panels are packed and rows are blocked."""
 
+import numpy as np
 import pytest
 
 from week01_uops.dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64
@@ -127,6 +128,15 @@ def test_reduction(judge, shape, dtype, axes):
     if dtype is not bool_:
         found.append(library.reduce_sum(x, axes))
     runs(judge, *found)
+
+
+@sizes((32, 701), (701, 32))
+def test_sums_of_halves(judge, shape):
+    """Whole numbers, whose sum float32 holds: it is rounded once, of whatever parts it is made."""
+    (x,) = tensors(shape, dtype=float16)
+    given = np.random.default_rng(0).integers(0, 16, shape).tolist()
+    total = library.reduce_sum(x, (int(np.argmax(shape)),))
+    judge.runs(write(program(total)), {0: given}, tolerance=0)
 
 
 def test_reductions_of_a_middle_axis(judge):
