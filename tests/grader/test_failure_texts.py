@@ -86,7 +86,7 @@ def hostile_run(words):
 
 
 def grade_of(words):
-    return Grade(clean(words), Outcome.GRADED, clean(words), *[1.0] * 3, *[1] * 5, *[1.0] * 4)
+    return Grade(clean(words), Outcome.GRADED, clean(words), *[1.0] * 3, *[1] * 5, *[1.0] * 6)
 
 
 def gate(words):
