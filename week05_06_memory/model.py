@@ -153,13 +153,23 @@ def _is_apart(access: Access, tile: Tile, machine: Machine) -> bool:
     return any(abs(step) * access.bytes > machine.line for step in steps)
 
 
+def rows_kept(machine: Machine) -> int:
+    """Rows of which a line each fills an eighth of the first cache."""
+    return machine.l1 // 8 // machine.line
+
+
+def lines_kept(cache: int, way: int, step: int, machine: Machine) -> int:
+    """How many lines, so many bytes apart, stay in a cache of so many bytes, in ways of some."""
+    return cache // max(math.gcd(step, way), machine.line)
+
+
 def _is_far(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
     """Whether each iteration of a sum reads a row of its own, and nothing packs it."""
     if not nest.summed or access.storage.size * access.bytes <= machine.l2 // 2:
         return False
     last = nest.summed[-1]
-    if last.arg.size <= machine.l1 // 8 // machine.line:
-        return False  # a line of each row stays in the first cache
+    if last.arg.size <= rows_kept(machine):
+        return False
     step = abs(access.stride(last) or 0)
     again = reuse(access, tile, nest)
     packed = again > 1 if tile.vector in access.depends else again >= TURNED
@@ -307,7 +317,7 @@ def _scattering(access: Access, tile: Tile, nest: Nest, machine: Machine) -> flo
     """Cycles of a vector whose lanes lie apart, in all rows that the tile touches."""
     assert tile.vector is not None
     step = abs(access.stride(tile.vector) or 0) * access.bytes
-    kept = machine.l1 // max(math.gcd(step, machine.page), machine.line)
+    kept = lines_kept(machine.l1, machine.page, step, machine)
     others = {
         a.storage for a in nest.accesses if a.stride(tile.vector) == access.stride(tile.vector)
     }

@@ -21,7 +21,7 @@ from week01_uops.node import UOp
 from week01_uops.ops import PARAM
 from week02_render.ops import ALLOC, INDEX, LOAD, open_ranges
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import TURNED, Tile, reads, reuse
+from week05_06_memory.model import TURNED, Tile, lines_kept, reads, reuse, rows_kept
 from week05_06_memory.roles import Access, Nest
 
 MOST_LOOPS = 5
@@ -118,11 +118,11 @@ def _crowd(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | No
     if again < 2 or len(axes_of(access)) != len(access.storage.shape):
         return None
     way = machine.l2 // machine.ways
-    kept = machine.ways * way // max(math.gcd(step, way), machine.line)
+    kept = lines_kept(machine.ways * way, way, step, machine)
     if rows > kept:
         return f"its rows are {step} bytes apart: of {rows} not more than {kept} stay in the cache"
-    few = rows <= machine.l1 // 8 // machine.line  # of which the first cache keeps a line each
-    return f"it is read down its columns {again} times" if again >= TURNED and not few else None
+    often = again >= TURNED and rows > rows_kept(machine)
+    return f"it is read down its columns {again} times" if often else None
 
 
 def _turned(access: Access, nest: Nest, reason: str) -> Packing:

@@ -62,11 +62,15 @@ class Decision:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a loop became: over tiles, unrolled, vector; each may be missing."""
+    """What a loop became: over tiles, unrolled, vector; each may be missing.
+
+    `rests` are loops of their own behind the last tile of a vector's loop.
+    """
 
     tiles: int | None
     unrolled: int | None
     vector: int | None
+    rests: frozenset[int] = frozenset()
 
     @property
     def inner(self) -> list[int]:
@@ -92,7 +96,6 @@ class Planner:
     refused: list[Planned] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     _done: set[int] = field(default_factory=set)
-    _rests: set[int] = field(default_factory=set)
 
     def run(self) -> Planner:
         """Schedule every nest."""
@@ -167,9 +170,8 @@ class Planner:
             self._pack(packing, order, parts, nest.around)
         self._set_kinds(nest, parts)
         self._unroll_short_sums(nest, parts)
-        for name in self._rests:
+        for name in itertools.chain.from_iterable(p.rests for p in parts.values()):
             self._vectorize(name, choice.tile.lanes)
-        self._rests = set()
         if _worth_streaming(nest, self.machine):
             self._do(Stream(), "the results are larger than the caches")
 
@@ -186,6 +188,7 @@ class Planner:
         if extent == 1:
             return Parts(name, None, None)
         tiles: int | None = None
+        rests: frozenset[int] = frozenset()
         if extent < item.arg.size:
             tiles, inner = fresh_pair(self.body)
             known = {tiles, inner, *_names(self.body)}
@@ -194,15 +197,15 @@ class Planner:
                 return Parts(name, None, None)
             self._done |= {tiles, inner}
             name = inner
-            self._rests = _names(self.body) - known if item is tile.vector else self._rests
+            rests = frozenset(_names(self.body) - known)
         if item is not tile.vector:
             return Parts(tiles, name, None)
         if extent == lanes:
-            return Parts(tiles, None, name)
+            return Parts(tiles, None, name, rests)
         unrolled, vector = fresh_pair(self.body)
         self._do(Split(name, lanes, (unrolled, vector)), f"vectors of {lanes}")
         self._done |= {unrolled, vector}
-        return Parts(tiles, unrolled, vector)
+        return Parts(tiles, unrolled, vector, rests)
 
     def _vectorize(self, name: int, most: int) -> None:
         """A loop that is left behind the last tile, as vectors if it is as long as one."""
