@@ -15,6 +15,11 @@ function errorText({ code, line, column, message, text, at }) {
   return `<stdin>:${line}:${column}: ${code} ${message}\n    ${excerpt}\n    ${" ".repeat(at - from)}^\n`;
 }
 
+/** All errors that a reader found, by line and column. */
+function errorsText({ errors }) {
+  return errors.sort((a, b) => a.line - b.line || a.column - b.column).map(errorText).join("");
+}
+
 async function readInput() {
   const chunks = [];
   for await (const chunk of process.stdin) chunks.push(chunk);
@@ -33,8 +38,7 @@ function answer(words, bytes, tables) {
   const reader = new Reader(tables.language).read(bytes);
   const outputs = reader.errors.length ? null : simplify(reader.outputs, tables, reader.report.bind(reader));
   if (!reader.errors.length) return { status: 0, stdout: tables.format(outputs), stderr: "" };
-  const errors = reader.errors.sort((a, b) => a.line - b.line || a.column - b.column);
-  return refuse(errors.map(errorText).join(""));
+  return refuse(errorsText(reader));
 }
 
 /** Requests on standard input, each a line of JSON and a program; answers alike. */
@@ -55,15 +59,17 @@ async function serve(answerTo) {
   }
 }
 
-/** Runs one verb, or answers many requests. */
-async function main(words, tables = week1) {
-  if (words.join() === "serve") return serve((verb, bytes) => answer(verb, bytes, tables));
-  const { status, stdout, stderr } = answer(words, await readInput(), tables);
+/** Answers one request, its words and standard input, or many. */
+async function run(words, answerTo) {
+  if (words.join() === "serve") return serve(answerTo);
+  const { status, stdout, stderr } = answerTo(words, await readInput());
   process.stdout.write(stdout);
   process.stderr.write(stderr);
   process.exitCode = status;
 }
 
+const main = (words, tables = week1) => run(words, (verb, bytes) => answer(verb, bytes, tables));
+
 if (require.main === module) main(process.argv.slice(2));
 
-module.exports = { main, errorText, readInput, week1 };
+module.exports = { main, run, errorsText, week1 };

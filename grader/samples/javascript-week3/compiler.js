@@ -3,7 +3,7 @@
 // `compile --target c`; `node compiler.js serve` answers many requests in one process.
 
 const base = "../javascript-week1";
-const { errorText, readInput, week1 } = require(`${base}/compiler.js`);
+const { errorsText, run, week1 } = require(`${base}/compiler.js`);
 const { Reader } = require(`${base}/reader.js`);
 const { simplify } = require(`${base}/simplify.js`);
 const { languageOf } = require("./language.js");
@@ -32,34 +32,7 @@ function answer(words, bytes) {
     ? null
     : simplify(reader.outputs, { ...tables, language }, reader.report.bind(reader));
   if (!reader.errors.length) return { status: 0, stdout: print(outputs), stderr: "" };
-  const errors = reader.errors.sort((a, b) => a.line - b.line || a.column - b.column);
-  return refuse(errors.map(errorText).join(""));
+  return refuse(errorsText(reader));
 }
 
-/** Requests: a line of JSON and a program, each; answers alike. */
-async function serve() {
-  let bytes = Buffer.alloc(0);
-  for await (const chunk of process.stdin) {
-    bytes = Buffer.concat([bytes, chunk]);
-    for (let end; (end = bytes.indexOf(10)) >= 0; ) {
-      const request = JSON.parse(bytes.subarray(0, end).toString());
-      const next = end + 1 + request.bytes;
-      if (bytes.length < next) break;
-      const { status, ...texts } = answer(request.verb, bytes.subarray(end + 1, next));
-      const [stdout, stderr] = [texts.stdout, texts.stderr].map((text) => Buffer.from(text));
-      const head = JSON.stringify({ status, stdout: stdout.length, stderr: stderr.length });
-      process.stdout.write(Buffer.concat([Buffer.from(head + "\n"), stdout, stderr]));
-      bytes = bytes.subarray(next);
-    }
-  }
-}
-
-async function main(words) {
-  if (words.join() === "serve") return serve();
-  const { status, stdout, stderr } = answer(words, await readInput());
-  process.stdout.write(stdout);
-  process.stderr.write(stderr);
-  process.exitCode = status;
-}
-
-main(process.argv.slice(2));
+run(process.argv.slice(2), answer);
