@@ -86,10 +86,15 @@ _FETCH = "#define fetch_ahead(place, bytes) __builtin_prefetch((const char *)(pl
 
 _FLOAT = {
     "all_T": "inline T all_T(E x) {\n    return x - (T){};\n}\n",
-    # The loop is one instruction, which gives y if either is NaN.
+    # One instruction, which gives y if either is NaN; gcc takes the loop apart where it stands
+    # between loads that have other users.
     "max_T": """\
 inline T max_T(T x, T y) {
+#if MAXES
+    __asm__("LARGER %1, %2, %0" : "=v"(y) : "v"(y), "v"(x));
+#else
     for (int k = 0; k < COUNT; k++) y[k] = x[k] > y[k] ? x[k] : y[k];
+#endif
     I m = x != x;
     return (T)((m & (I)x) | (~m & (I)y));
 }
@@ -134,6 +139,34 @@ _ACROSS = {
     "largest_T": "inline E largest_T(T x) {\n    return largest_H(max_H(low_T(x), high_T(x)));\n}\n"
 }
 
+_PICK = """\
+#if defined(__clang__)
+#define pick_T(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define pick_T(a, b, ...) __builtin_shuffle(a, b, (I){__VA_ARGS__})
+#endif
+"""
+
+# All four lanes at once: vectors of two are no register's size, and pass through memory.
+_FOUR = {
+    "largest_T": """\
+inline E largest_T(T x) {
+    x = max_T(x, pick_T(x, x, 2, 3, 0, 1));
+    return max_T(x, pick_T(x, x, 1, 0, 3, 2))[0];
+}
+""",
+}
+
+_FOUR_FLOATS = {
+    f"{name}_T": f"""\
+inline E {name}_T(T x) {{
+    x = x {op} pick_T(x, x, 2, 3, 0, 1);
+    return x[0] {op} x[1];
+}}
+"""
+    for name, op in (("sum", "+"), ("product", "*"))
+}
+
 _PAIR = {
     "sum_T": "inline E sum_T(T x) {\n    return (E)((W)x[0] + (W)x[1]);\n}\n",
     "product_T": "inline E product_T(T x) {\n    return (E)((W)x[0] * (W)x[1]);\n}\n",
@@ -143,6 +176,9 @@ _PAIR = {
 
 def _functions(dtype: DType, lanes: int) -> Mapping[str, str]:
     of_kind = _FLOAT if dtype.is_float else _INTEGER
+    if lanes == 4:
+        totals = _FOUR_FLOATS if dtype.is_float else {}
+        return {"pick_T": _PICK} | _VECTOR | of_kind | _FOUR | totals
     return _VECTOR | of_kind | (_ACROSS if lanes > 2 else _PAIR)
 
 
@@ -170,14 +206,6 @@ inline void scatter4_T(E *place, int64_t step, T a, T b, T c, T d) {
         pick_T(high, last, HALVES_LOW), pick_T(high, last, HALVES_HIGH),
     };
 STORES}
-"""
-
-_PICK = """\
-#if defined(__clang__)
-#define pick_T(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define pick_T(a, b, ...) __builtin_shuffle(a, b, (I){__VA_ARGS__})
-#endif
 """
 
 _PIECE = """\
@@ -227,6 +255,8 @@ def _of_type(dtype: DType, lanes: int, templates: Mapping[str, str]) -> Iterator
         "HIGH": _listed(range(lanes // 2, lanes)),
         "HOLD": f"hold{size * lanes}",
         "STREAMS": _STREAMS.get(size * lanes, "0"),
+        "MAXES": _MAXES.get(size * lanes, "0"),
+        "LARGER": "vmaxps" if dtype.bits == 32 else "vmaxpd",
         "W": VALUE_TYPE[dtype] if dtype.is_float else f"uint{max(dtype.bits, 32)}_t",
     }
     for name, template in templates.items():
@@ -280,6 +310,9 @@ def _register(size: int, machine: str) -> Iterator[tuple[str, str]]:
 
 _STREAMS = {32: "defined(__AVX__)", 64: "defined(__AVX512F__)"}
 """Bytes of the vectors that a machine can write past the caches."""
+
+_MAXES = {16: "defined(__AVX__)", **_STREAMS}
+"""Bytes of the vectors of which a machine has the larger elements in one instruction."""
 
 _REGISTERS = {8: "", 16: "__SSE2__", 32: "__AVX__", 64: "__AVX512F__", 128: "", 256: "", 512: ""}
 

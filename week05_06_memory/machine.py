@@ -28,6 +28,9 @@ CACHES = {"l1": 32 << 10, "l2": 512 << 10, "l3": 0, "line": 64}
 BALANCE = {16: 2.0, 32: 4.0, 64: 4.0}
 """Operations in the time of reading a byte, by vector_bytes: rounded, of servers since 2017."""
 
+UNITS = 2
+"""Vector units of a core, and loads that it begins in a cycle, of servers since 2013."""
+
 FORK_CYCLES = 60_000
 """About 20 µs: OpenMP starts threads that wait in one, and on a busy machine in thousands."""
 
@@ -55,6 +58,7 @@ class Machine:
         page: bytes that lie together in memory; lines a multiple of it apart share places in the
             first cache, l1 / page of them.
         balance: float32 operations that one core does in the time of reading one byte.
+        memory_byte: cycles in which a core reads a byte from memory.
         units: vector operations that a core begins in one cycle.
         ports: vector loads that it begins in one cycle.
         latency: cycles until the result of an operation can be used.
@@ -86,6 +90,7 @@ class Machine:
     l3: int
     line: int
     balance: float
+    memory_byte: float = 0.125
     units: float = 1.0
     ports: float = 1.0
     latency: float = 4.0
@@ -220,12 +225,16 @@ def _cores() -> int:
 def _detected(cores: int) -> Machine:
     vector_bytes, vector_registers = vectors(platform.machine(), processor())
     caches: dict[str, Any] = data_caches(CPUS / f"cpu{min(os.sched_getaffinity(0))}" / "cache")
+    width = min(vector_bytes, datapath(processor()))
+    at_once = UNITS * width / vector_bytes
     return Machine(
         cores=cores,
         vector_bytes=vector_bytes,
         vector_registers=vector_registers,
-        datapath=min(vector_bytes, datapath(processor())),
+        datapath=width,
         balance=BALANCE[vector_bytes],
+        units=at_once,
+        ports=at_once,
         **caches,
     )
 

@@ -105,12 +105,12 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     repeated = [a for a in inner if _repeats(a, summed)]
     loads = sum(_load_cost(a, tile, nest, machine) for a in repeated)
     loads += _packed_in_vain(repeated, tile, nest, machine)
-    chain = machine.latency * chains if nest.sums else 0.0
+    turns = math.prod(tile.trips(r) for r in summed)
+    chain = machine.latency * chains if nest.sums and turns > 1 else 0.0
     memory = _memory(repeated, tile, nest, machine)
     cycles = max(arithmetic / machine.units, loads / machine.ports, chain, memory)
     cycles += machine.beside * loads + 1.0 / copied(nest)
     cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
-    turns = math.prod(tile.trips(r) for r in summed)
     tiles = math.prod(tile.trips(r) for r in nest.results)
     once = _once(nest, tile, machine)
     total = tiles * (turns * cycles + once)
@@ -124,7 +124,6 @@ def _repeats(access: Access, summed: tuple[UOp, ...]) -> bool:
 
 def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) -> float:
     """Cycles for what comes from memory and is used once, and for what it drives out of a cache."""
-    per_byte = machine.balance / (2 * machine.vector_bytes / 4)
     streamed = [a for a in accesses if _is_streamed(a, tile, nest, machine)]
     total = 0.0
     for access in accesses if streamed else ():
@@ -135,12 +134,19 @@ def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) ->
             slower *= machine.apart if nest.sums and _is_apart(access, tile, machine) else 1.0
         elif nest.sums and 2 * access.storage.size * access.bytes > machine.l1:
             slower = machine.evicted
-        total += tile.copies_of(access.depends) * size * per_byte * slower
+        total += tile.copies_of(access.depends) * size * machine.memory_byte * slower
     return total
 
 
 def _is_streamed(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
-    """Whether what is read comes from memory and is used once."""
+    """Whether what is read comes from memory and is used once.
+
+    A short row comes while others are computed.
+    """
+    loops = (*nest.results, *nest.summed)
+    row = math.prod(r.arg.size for r in loops if r in access.depends) * access.bytes
+    if nest.around and row <= machine.l1 // 8:
+        return False
     large = access.storage.size * access.bytes > machine.l2
     return large and reuse(access, tile, nest) == 1 and reads(access, nest) <= 1
 
@@ -342,5 +348,7 @@ def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
             cost += machine.written_line * _lines(access, tile, machine)
     if tile.vector in nest.summed:
         results = math.prod(c for r, c in tile.copies.items() if r not in nest.summed)
-        cost += results * 2.0 * math.log2(tile.lanes)
+        turns = math.prod(tile.trips(r) for r in nest.summed)
+        parts = tile.copies_of(frozenset(nest.summed)) if turns > 1 else 1
+        cost += results * (parts - 1 + 2.0 * math.log2(tile.lanes)) / machine.units
     return cost + 4.0

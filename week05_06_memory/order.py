@@ -234,8 +234,8 @@ def _cost(
 
 def _per_byte(size: int, machine: Machine) -> float:
     """Cycles that reading a byte of so many takes beside computing, which hides most of it."""
-    whole = machine.balance / (2 * machine.vector_bytes / 4)
-    return whole * (machine.near_byte if size <= max(machine.caches) else machine.far_byte)
+    near = size <= max(machine.caches)
+    return machine.memory_byte * (machine.near_byte if near else machine.far_byte)
 
 
 def _traffic(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -128,14 +129,34 @@ def _cases(cases: Sequence[str], whole: int) -> str:
     return f"{len(cases)} of {whole} rows" if len(cases) > 4 else ", ".join(dict.fromkeys(cases))
 
 
+NEAR = 0.9
+"""The part of a family's best that other sizes of it should reach."""
+
+
 def growth(rows: Sequence[Row]) -> list[str]:
-    """How far each family falls below its own best part of the roofline, over its sizes."""
-    found: dict[tuple[str, int], list[float]] = {}
+    """How far each family falls below its own best part of the roofline, and over which sizes."""
+    found: dict[tuple[str, int], list[tuple[str, float]]] = {}
     for row in rows:
         if row.roofline is not None:
-            found.setdefault((row.case.partition(".")[0], row.threads), []).append(row.roofline)
+            name, _, size = row.case.partition(".")
+            found.setdefault((name, row.threads), []).append((size, row.roofline))
     return [
-        f"{name}, {count} thread{'s' * (count > 1)}: {100 * min(parts) / max(parts):.0f} to 100 % "
-        f"of its own best, {100 * max(parts):.0f} % of the roofline"
-        for (name, count), parts in found.items()
+        f"{name}, {count} thread{'s' * (count > 1)}: {_fall(sizes)}"
+        for (name, count), sizes in found.items()
     ]
+
+
+def _fall(sizes: Sequence[tuple[str, float]]) -> str:
+    """From the lowest to the highest part, and the longest run of sizes that stay near it."""
+    best = max(part for _, part in sizes)
+    lowest = min(part for _, part in sizes)
+    runs = [
+        [size for size, _ in group]
+        for near, group in itertools.groupby(sizes, lambda pair: pair[1] >= NEAR * best)
+        if near
+    ]
+    longest = max(runs, key=len)
+    return (
+        f"{100 * lowest / best:.0f} to 100 % of its own best, {100 * best:.0f} % of the roofline; "
+        f"{100 * NEAR:.0f} % or more from {longest[0]} to {longest[-1]}"
+    )

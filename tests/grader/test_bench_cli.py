@@ -164,7 +164,14 @@ def test_growth_is_told_by_family():
     rows = [made("gemm.64", ours=1.0), made("gemm.128", ours=0.5), made("softmax.64")]
     product, softmax = table.growth(rows)
     assert "gemm, 1 thread: 50 to 100 % of its own best" in product
+    assert product.endswith("90 % or more from 128 to 128")
     assert "softmax, 1 thread: 100 to 100 %" in softmax
+
+
+def test_the_longest_run_of_sizes_near_the_best_is_named():
+    times = {"32": 1.0, "64": 2.0, "96": 1.05, "128": 1.0, "256": 1.1, "512": 1.3, "1024": 1.0}
+    (line,) = table.growth([made(f"gemm.{size}", ours=time) for size, time in times.items()])
+    assert line.endswith("90 % or more from 96 to 256")
 
 
 def test_sizes_are_drawn_too(tmp_path):
