@@ -107,7 +107,8 @@ def _reason(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | N
 def _crowd(access: Access, nest: Nest, tile: Tile, machine: Machine) -> str | None:
     """Why strips of columns are read from memory again and again, or line by line."""
     large = access.storage.size * access.bytes > machine.l2 // 2
-    if not nest.sums or len(access.steps) < 2 or not large:
+    moving = [r for r in (*nest.results, *nest.summed) if access.stride(r)]
+    if not nest.sums or len(moving) < 2 or not large:
         return None
     rows = math.prod(r.arg.size for r in nest.summed)
     step = abs(access.stride(nest.summed[-1]) or 0) * access.bytes
