@@ -37,6 +37,7 @@ from week05_06_memory.schedule import (
     Widen,
 )
 from week05_06_memory.tiling import Choice, best_tiles, widths
+from week05_06_memory.together import strips_of_rows
 from week05_06_memory.widen import filled_in
 
 ROWS_AT_ONCE = 8
@@ -101,6 +102,7 @@ class Planner:
         """Schedule every nest."""
         self._join_loops()
         self._divide_loops()
+        self._hold_rows()
         while (nest := next(self._waiting(), None)) is not None:
             self._schedule(nest)
         for slot, loop, line in read_again(self.body, self.machine):
@@ -148,6 +150,13 @@ class Planner:
             step = Split(item.arg.id, by, fresh_pair(self.body))
             if not self._do(step, f"an operand has its rows of {by} elsewhere"):
                 return
+
+    def _hold_rows(self) -> None:
+        """Rows that are filled from what they share are filled several at once."""
+        known = _names(self.body)
+        while steps := next(strips_of_rows(self.body, known, self.machine), None):
+            for step in steps:
+                self._do(step, "rows share what they are filled from")
 
     # One nest ---------------------------------------------------------------------------------
 

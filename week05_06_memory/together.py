@@ -1,0 +1,62 @@
+"""Rows that are filled several at once, since the sums that fill them share an operand.
+
+    for i: t[k] = Σ a[i, j]·b[j, k]; …  →  for i in strips of n: t[r, k] = Σ a[i + r, j]·b[j, k]; …
+
+A strip is a `split` of the loop over rows and a `widen` of what is filled in its inner part. The
+nest that reads the rows has no sum of its own, for which a tile would divide the loop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Container, Iterator
+
+from week01_uops.node import UOp
+from week02_render.ops import ALLOC, open_ranges
+from week05_06_memory.machine import Machine
+from week05_06_memory.nests import ScheduleError, fresh_numbers
+from week05_06_memory.roles import Nest, nests_of
+from week05_06_memory.schedule import Split, Widen, apply
+from week05_06_memory.traffic import ROWS, bytes_of
+from week05_06_memory.widen import filled_in
+
+
+def strips_of_rows(
+    body: UOp, whole: Container[int], machine: Machine
+) -> Iterator[tuple[Split, Widen]]:
+    """The steps that divide a loop over such rows into strips, as far as they are legal.
+
+    `whole` are the numbers of the ranges that are not divided yet.
+
+    Half of the second cache holds what is filled for a strip. Of loops in one another it is the
+    innermost in which something is filled.
+    """
+    nests = list(nests_of(body))
+    fills = [n for n in nests if n.sums and n.results and _is_temporary(n)]
+    for nest in nests if fills else ():
+        loops = () if nest.sums else nest.results
+        inside = (r for r in reversed(loops) if any(r in open_ranges(n.root) for n in fills))
+        item = next(inside, None)
+        if item is None or item.src or item.arg.id not in whole:
+            continue
+        if any(_share(n, item) for n in fills):
+            size = sum(map(bytes_of, filled_in(body, item)))
+            rows = min(ROWS, item.arg.size, int(machine.l2 / 2 / max(size, 1.0)))
+            if rows > 1:
+                fresh = fresh_numbers(body)
+                pair = (next(fresh), next(fresh))
+                steps = (Split(item.arg.id, rows, pair), Widen(pair[1]))
+                with contextlib.suppress(ScheduleError):
+                    apply(body, steps)
+                    yield steps
+
+
+def _is_temporary(nest: Nest) -> bool:
+    """Whether what a nest fills is local to a kernel."""
+    return any(a.writes and a.storage.op is ALLOC for a in nest.accesses)
+
+
+def _share(fill: Nest, item: UOp) -> bool:
+    """Whether the loop decides what fills, but not one of the operands of its sums."""
+    operands = [a for a in fill.inner_accesses if not a.depends.isdisjoint(fill.results)]
+    return item in open_ranges(fill.root) and any(item not in a.depends for a in operands)
