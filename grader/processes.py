@@ -20,7 +20,10 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Process(NamedTuple):
-    """One line of the process table; `started` is in ticks, resident `memory` in bytes."""
+    """One line of the process table; `started` is in ticks, resident `memory` in bytes.
+
+    One that is `ready` runs, or waits for a processor and nothing else.
+    """
 
     pid: int
     parent: int
@@ -28,6 +31,7 @@ class Process(NamedTuple):
     threads: int
     started: int
     memory: int
+    ready: bool = False
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -52,7 +56,8 @@ def _read(pid: str) -> Process | None:
     if fields[0] in (b"Z", b"X"):
         return None
     parent, session, threads, started = map(int, (fields[1], fields[3], fields[17], fields[19]))
-    return Process(int(pid), parent, session, threads, started, int(fields[21]) * PAGE)
+    memory, ready = int(fields[21]) * PAGE, fields[0] == b"R"
+    return Process(int(pid), parent, session, threads, started, memory, ready)
 
 
 def table(first: int = 0) -> list[Process]:
@@ -63,6 +68,12 @@ def table(first: int = 0) -> list[Process]:
         return []
     found = (_read(name) for name in names if name.isdigit() and int(name) >= first)
     return [process for process in found if process is not None]
+
+
+def scheduled(pid: int) -> tuple[float, float]:
+    """Seconds that a process (its first thread) ran, and was ready until it got a processor."""
+    fields = _told(pid, "schedstat").split()
+    return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) == 3 else (0.0, 0.0)
 
 
 def mark(home: str) -> int:

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from grader import sandbox
-from grader.processes import Family, close_pipes, ended
-from grader.sandbox import MIB, Completed, Limits
+from grader.processes import Family, Process, close_pipes, ended
+from grader.sandbox import MIB, Clock, Completed, Limits
 from grader.sandbox.world import remove
 from grader.verdict import Verdict, excerpt
 
@@ -114,6 +114,7 @@ class _Running:
         self.limits = limits
         self.answer = bytearray()
         self.said = bytearray()
+        self.members: list[Process] = []
         home = tempfile.mkdtemp(prefix="grader-run-")
         try:
             self.process, self.family = sandbox.start(
@@ -134,15 +135,15 @@ class _Running:
         self._receive(self.stdout)
         if self.answer:
             raise _NoAnswerError(Verdict.PROTOCOL, "the server wrote before it was asked")
-        deadline = time.monotonic() + self.limits.seconds
+        clock = Clock(self.limits.seconds, self.members)
         with selectors.DefaultSelector() as selector:
             selector.register(self.stdin, selectors.EVENT_WRITE)
             selector.register(self.stdout, selectors.EVENT_READ)
             selector.register(self.stderr, selectors.EVENT_READ)
-            return self._loop(selector, memoryview(data), deadline)
+            return self._loop(selector, memoryview(data), clock)
 
     def _loop(
-        self, selector: selectors.BaseSelector, rest: memoryview, deadline: float
+        self, selector: selectors.BaseSelector, rest: memoryview, clock: Clock
     ) -> tuple[int, bytes, bytes]:
         next_look = time.monotonic() + LOOK
         while True:
@@ -161,10 +162,8 @@ class _Running:
                 return found
             if over is not None:
                 raise _NoAnswerError(Verdict.CRASH, _how(over))
-            if (now := time.monotonic()) > deadline:
-                raise _NoAnswerError(Verdict.TIMEOUT, f"more than {self.limits.seconds:g} s")
-            if now > next_look:
-                self._look()
+            if (now := time.monotonic()) > next_look:
+                self._look(clock)
                 next_look = now + LOOK
 
     def _send(self, rest: memoryview) -> memoryview:
@@ -235,8 +234,11 @@ class _Running:
             Verdict.PROTOCOL, f"expected the server's answer to begin {form}, got {got}"
         )
 
-    def _look(self) -> None:
-        if fault := self.limits.passed(self.family.members()):
+    def _look(self, clock: Clock) -> None:
+        self.members = self.family.members()
+        if clock.over(self.members):
+            raise _NoAnswerError(Verdict.TIMEOUT, f"more than {self.limits.seconds:g} s")
+        if fault := self.limits.passed(self.members):
             raise _NoAnswerError(*fault)
 
 

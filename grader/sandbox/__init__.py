@@ -1,9 +1,11 @@
 """Running a program that is not trusted, closed off and under limits.
 
 `run` runs one to its end, `start` only starts it. `levels` says how far it is closed off and how
-that is chosen, `world` what it may read, `landlock` is one of the ways, `watch` looks after a run.
+that is chosen, `world` what it may read, `landlock` is one of the ways, `watch` looks after a run,
+by its `clock`.
 """
 
+from grader.sandbox.clock import Clock
 from grader.sandbox.levels import (
     CHOICES,
     LEVELS,
@@ -24,6 +26,7 @@ __all__ = [
     "MIB",
     "SPENT",
     "VARIABLE",
+    "Clock",
     "Completed",
     "Limits",
     "SandboxError",

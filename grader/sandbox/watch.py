@@ -22,6 +22,7 @@ from typing import IO
 
 from grader.processes import Family, close_pipes, ended
 from grader.sandbox import levels, world
+from grader.sandbox.clock import Clock
 from grader.sandbox.levels import Reach
 from grader.sandbox.limits import MIB, Completed, Limits
 from grader.verdict import Verdict
@@ -142,7 +143,7 @@ class _Watch:
         self.process = process
         self.family = family
         self.limits = limits
-        self.start = time.monotonic()
+        self.clock = Clock(limits.seconds)
         self.peak = 0
         self.stdout = _Stream(limits.output, "standard output")
         self.stderr = _Stream(limits.errors, "standard error")
@@ -170,7 +171,7 @@ class _Watch:
             selector.register(pipe, event, data)
 
     def _loop(self, selector: selectors.BaseSelector) -> None:
-        pause, next_look = 0.005, self.start + FIRST_LOOK
+        pause, next_look = 0.005, self.clock.start + FIRST_LOOK
         while self.fault is None and ended(self.process) is None:
             if selector.get_map():
                 self._exchange(selector, pause)
@@ -178,14 +179,14 @@ class _Watch:
                 time.sleep(pause / 5)
             now = time.monotonic()
             if now >= next_look:
-                self._look(now)
+                self._look()
                 pause = min(pause * 1.5, 0.05)
                 next_look = now + FIRST_LOOK
 
-    def _look(self, now: float) -> None:
+    def _look(self) -> None:
         members = self.family.members()
         self.peak = max(self.peak, sum(p.memory for p in members))
-        if now - self.start > self.limits.seconds:
+        if self.clock.over(members):
             self.fault = Verdict.TIMEOUT, f"more than {self.limits.seconds:g} s"
         else:
             self.fault = self.limits.passed(members)
@@ -233,7 +234,7 @@ class _Watch:
             self._exchange(selector, 0)
 
     def _completed(self) -> Completed:
-        seconds = time.monotonic() - self.start
+        seconds = self.clock.elapsed
         code = self.process.returncode
         streams = bytes(self.stdout.data), bytes(self.stderr.data)
         if self.fault is None and code and streams[1].startswith(UNSTARTED):
