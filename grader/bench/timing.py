@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.bench.contenders import Contender
+from grader.bench.contenders import Contender, threads
 from grader.bench.workload import Answer, Answers, Array
 
 PAUSE = 0.06
@@ -38,7 +38,7 @@ WARM = 0.5
 """Seconds of a call from which on there is no call to warm up."""
 
 WAITED = 0.02
-"""The part of the time of a sample that its threads may have waited for a processor."""
+"""The part of the time of a sample that each of its threads may have waited for a processor."""
 
 OTHERS = 0.25
 """Processors that others may use in a round."""
@@ -203,7 +203,7 @@ class Measurement:
             self._drop(name, error)
             return
         result.seconds[name] = seconds / calls
-        result.disturbed |= waited > WAITED * seconds
+        result.disturbed |= waited > WAITED * seconds * threads()
 
     def _filled(self, name: str) -> tuple[int, float]:
         """Calls that fill a sample, a random number of them, and their seconds.
