@@ -56,10 +56,11 @@ def best_tiles(nest: Nest, machine: Machine) -> list[Choice]:
 
 
 def candidates(nest: Nest, machine: Machine) -> Iterator[Tile]:
-    """Tiles with each loop as the vector, and none."""
+    """Tiles with each loop as the vector, and none; of loops of sums, those that all sums have."""
     free = tileable(nest)
     counts = {r: _counts(nest, r) for r in nest.results if r in free and not r.src}
-    for vector in [r for r in (*nest.results, *nest.summed) if r in free]:
+    common = [r for r in nest.summed if all(r in s.src[1:] for s in nest.sums)]
+    for vector in [r for r in (*nest.results, *common) if r in free]:
         for lanes in _lanes(nest, vector, machine):
             yield from _with_vector(nest, vector, lanes, counts, free)
     yield Tile(None, 1, {})
