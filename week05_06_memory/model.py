@@ -112,7 +112,7 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     cycles += machine.beside * loads + 1.0 / copied(nest)
     cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
     tiles = math.prod(tile.trips(r) for r in nest.results)
-    once = _once(nest, tile, machine)
+    once = _once(nest, tile, turns, machine)
     total = tiles * (turns * cycles + once)
     return Estimate(total, cycles, arithmetic, loads, chain, memory, registers)
 
@@ -334,8 +334,8 @@ def _scattering(access: Access, tile: Tile, nest: Nest, machine: Machine) -> flo
     return machine.scattered * tile.lanes / (QUAD if quads else 1)
 
 
-def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
-    """Cycles of what a tile does outside its sums: results stored, lanes combined."""
+def _once(nest: Nest, tile: Tile, turns: int, machine: Machine) -> float:
+    """Cycles of what a tile does outside its sums: results stored, copies and lanes combined."""
     if not nest.sums:
         return 0.0
     cost = 0.0
@@ -348,7 +348,6 @@ def _once(nest: Nest, tile: Tile, machine: Machine) -> float:
             cost += machine.written_line * _lines(access, tile, machine)
     if tile.vector in nest.summed:
         results = math.prod(c for r, c in tile.copies.items() if r not in nest.summed)
-        turns = math.prod(tile.trips(r) for r in nest.summed)
         parts = tile.copies_of(frozenset(nest.summed)) if turns > 1 else 1
         cost += results * (parts - 1 + 2.0 * math.log2(tile.lanes)) / machine.units
     return cost + 4.0

@@ -61,6 +61,12 @@ def fresh_numbers(body: UOp) -> Iterator[int]:
     return itertools.count(max(ranges_of(body), default=-1) + 1)
 
 
+def fresh_pair(body: UOp) -> tuple[int, int]:
+    """The first two numbers that no RANGE has."""
+    fresh = fresh_numbers(body)
+    return next(fresh), next(fresh)
+
+
 def map_closers(body: UOp, change: Callable[[UOp], UOp]) -> UOp:
     """The body with each closer, innermost first, exchanged for what `change` makes of it."""
     done: dict[UOp, UOp] = {}

@@ -20,7 +20,7 @@ from week05_06_memory.fetch import read_again
 from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
 from week05_06_memory.model import reuse, short_sums
-from week05_06_memory.nests import ScheduleError, fresh_numbers
+from week05_06_memory.nests import ScheduleError, fresh_numbers, fresh_pair, ranges_of
 from week05_06_memory.order import Order, Packing, best_order
 from week05_06_memory.roles import Access, Nest, nests_of
 from week05_06_memory.schedule import (
@@ -37,7 +37,7 @@ from week05_06_memory.schedule import (
     Widen,
 )
 from week05_06_memory.tiling import Choice, best_tiles, widths
-from week05_06_memory.together import strips_of_rows
+from week05_06_memory.together import strip_of_rows
 from week05_06_memory.widen import filled_in
 
 ROWS_AT_ONCE = 8
@@ -153,8 +153,8 @@ class Planner:
 
     def _hold_rows(self) -> None:
         """Rows that are filled from what they share are filled several at once."""
-        known = _names(self.body)
-        while steps := next(strips_of_rows(self.body, known, self.machine), None):
+        known = ranges_of(self.body)
+        while steps := strip_of_rows(self.body, known, self.machine):
             for step in steps:
                 self._do(step, "rows share what they are filled from")
 
@@ -200,13 +200,13 @@ class Planner:
         rests: frozenset[int] = frozenset()
         if extent < item.arg.size:
             tiles, inner = fresh_pair(self.body)
-            known = {tiles, inner, *_names(self.body)}
+            known = {tiles, inner, *ranges_of(self.body)}
             done = self._do(Split(name, extent, (tiles, inner)), f"tiles of {extent}")
             if not done:
                 return Parts(name, None, None)
             self._done |= {tiles, inner}
             name = inner
-            rests = frozenset(_names(self.body) - known)
+            rests = frozenset(ranges_of(self.body).keys() - known)
         if item is not tile.vector:
             return Parts(tiles, name, None)
         if extent == lanes:
@@ -312,16 +312,6 @@ class Planner:
         if not self._do(Hoist(outer, tuple(names)), "a matrix is read as it lies in memory"):
             return False
         return self._do(Kind(inner, "unroll"), "one pass over the sums for several rows")
-
-
-def fresh_pair(body: UOp) -> tuple[int, int]:
-    """The first two numbers that no RANGE has."""
-    fresh = fresh_numbers(body)
-    return next(fresh), next(fresh)
-
-
-def _names(body: UOp) -> set[int]:
-    return {n.arg.id for n in toposort((body,)) if n.op is RANGE}
 
 
 def _named(body: UOp, name: int) -> list[UOp]:

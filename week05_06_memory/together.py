@@ -9,27 +9,23 @@ nest that reads the rows has no sum of its own, for which a tile would divide th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterator
+from collections.abc import Container
 
 from week01_uops.node import UOp
 from week02_render.ops import ALLOC, open_ranges
 from week05_06_memory.machine import Machine
-from week05_06_memory.nests import ScheduleError, fresh_numbers
+from week05_06_memory.nests import ScheduleError, fresh_pair
 from week05_06_memory.roles import Nest, nests_of
 from week05_06_memory.schedule import Split, Widen, apply
 from week05_06_memory.traffic import ROWS, bytes_of
 from week05_06_memory.widen import filled_in
 
 
-def strips_of_rows(
-    body: UOp, whole: Container[int], machine: Machine
-) -> Iterator[tuple[Split, Widen]]:
-    """The steps that divide a loop over such rows into strips, as far as they are legal.
+def strip_of_rows(body: UOp, whole: Container[int], machine: Machine) -> tuple[Split, Widen] | None:
+    """The steps that divide the first loop over such rows into strips; None if there is none.
 
-    `whole` are the numbers of the ranges that are not divided yet.
-
-    Half of the second cache holds what is filled for a strip. Of loops in one another it is the
-    innermost in which something is filled.
+    `whole` are the numbers of the ranges that are not divided yet. Half of the second cache holds
+    what is filled for a strip. Of loops in one another it is the innermost in which something is.
     """
     nests = list(nests_of(body))
     fills = [n for n in nests if n.sums and n.results and _is_temporary(n)]
@@ -43,12 +39,12 @@ def strips_of_rows(
             size = sum(map(bytes_of, filled_in(body, item)))
             rows = min(ROWS, item.arg.size, int(machine.l2 / 2 / max(size, 1.0)))
             if rows > 1:
-                fresh = fresh_numbers(body)
-                pair = (next(fresh), next(fresh))
+                pair = fresh_pair(body)
                 steps = (Split(item.arg.id, rows, pair), Widen(pair[1]))
                 with contextlib.suppress(ScheduleError):
                     apply(body, steps)
-                    yield steps
+                    return steps
+    return None
 
 
 def _is_temporary(nest: Nest) -> bool:

@@ -26,9 +26,9 @@ from week01_uops.ops import PARAM, ParamArg, parameters
 from week02_render.ops import AFTER, ALLOC, END, LOAD, STORE, open_ranges, storage_of
 from week03_loops.ops import REDUCE
 from week05_06_memory.dependence import carried
-from week05_06_memory.nests import ranges_of
+from week05_06_memory.nests import fresh_pair, ranges_of
 from week05_06_memory.ops import kind_of
-from week05_06_memory.plan import Decision, Planner, fresh_pair
+from week05_06_memory.plan import Decision, Planner
 from week05_06_memory.schedule import Hoist, Kind, Part, Reorder, Split
 from week07_08_gpu.work import costs, in_loops
 
