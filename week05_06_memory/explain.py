@@ -26,7 +26,7 @@ from week05_06_memory.model import Estimate, Tile, estimate, short_sums
 from week05_06_memory.nests import ranges_of
 from week05_06_memory.ops import SQRT, kind_of
 from week05_06_memory.order import Order
-from week05_06_memory.roles import Access, Nest, describe_access, nests_of
+from week05_06_memory.roles import Access, Nest, describe_access, nests_of, touched_before
 from week05_06_memory.schedule import Join, Split, Stage, Step, Widen
 from week05_06_memory.scheduling import Arranged, arrange
 
@@ -245,7 +245,11 @@ def given_tilings(before: UOp, steps: Sequence[Step], machine: Machine) -> list[
 
 def _nests_around(body: UOp) -> list[Nest]:
     """The nests of a body with the loops that they stand in."""
-    return [replace(nest, around=tuple(open_ranges(nest.root))) for nest in nests_of(body)]
+    nests = list(nests_of(body))
+    return [
+        replace(nest, around=tuple(open_ranges(nest.root)), touched=touched_before(nests, number))
+        for number, nest in enumerate(nests)
+    ]
 
 
 def _numbers(nest: Nest) -> dict[int, UOp]:

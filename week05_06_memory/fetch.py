@@ -77,7 +77,8 @@ def read_again(body: UOp, machine: Machine) -> list[Ahead]:
     each element once: one that uses it often computes longer than memory takes.
     """
     passes: dict[UOp, list[tuple[Nest, Access]]] = {}
-    for nest in nests_of(body):
+    nests = list(nests_of(body))
+    for nest in nests:
         for access in _read(nest):
             passes.setdefault(access.storage, []).append((nest, access))
     found = []
@@ -87,7 +88,9 @@ def read_again(body: UOp, machine: Machine) -> list[Ahead]:
             rows = [_row(access, earlier, nest) for nest, earlier in others if nest is not last]
             sizes = {r: (access.stride(r) or 0) * access.bytes for r in rows if r is not None}
             row = min(sizes, key=lambda r: sizes[r], default=None)
-            if row is not None and machine.ahead <= sizes[row] <= machine.l2 // 2:
+            written = any(a.writes and a.storage is storage for n in nests for a in n.accesses)
+            least = machine.ahead_written if written else machine.ahead
+            if row is not None and least <= sizes[row] <= machine.l2 // 2:
                 found.append(Ahead(storage.arg.slot, row.arg.id, machine.line // access.bytes))
     return found
 

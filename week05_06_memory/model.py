@@ -54,6 +54,19 @@ class Tile:
         """Tiles along a loop."""
         return max(1, -(-int(item.arg.size) // self.extent(item)))
 
+    def turns(self, item: UOp) -> float:
+        """Tiles along a loop until its bound ends it: the mean, every bound as often as others.
+
+        The last tile counts as a whole one, so that of two tiles the shorter wastes less.
+        """
+        if not item.src:
+            return float(self.trips(item))
+        most: int = item.arg.size
+        low, high = (min(max(int(end), 0), most) for end in item.src[0].interval)
+        extent = self.extent(item)
+        tiles = _whole_tiles(high, extent) - _whole_tiles(low - 1, extent)
+        return max(tiles / (high - low + 1), 1.0)
+
     def copies_of(self, depends: frozenset[UOp]) -> int:
         """Copies of what depends on these loops."""
         return math.prod(c for r, c in self.copies.items() if r in depends)
@@ -90,6 +103,12 @@ class Estimate:
         return max(parts, key=lambda name: parts[name])
 
 
+def _whole_tiles(most: int, extent: int) -> int:
+    """Σ ⌈b / extent⌉ over all b from 1 to `most`."""
+    full, rest = divmod(max(most, 0), extent)
+    return extent * full * (full + 1) // 2 + rest * (full + 1)
+
+
 def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     """The cost of a tile; None if it needs more registers than there are."""
     summed = nest.summed
@@ -105,13 +124,13 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     repeated = [a for a in inner if _repeats(a, summed)]
     loads = sum(_load_cost(a, tile, nest, machine) for a in repeated)
     loads += _packed_in_vain(repeated, tile, nest, machine)
-    turns = math.prod(tile.trips(r) for r in summed)
+    turns = math.prod(map(tile.turns, summed))
     chain = machine.latency * chains if nest.sums and turns > 1 else 0.0
     memory = _memory(repeated, tile, nest, machine)
     cycles = max(arithmetic / machine.units, loads / machine.ports, chain, memory)
     cycles += machine.beside * loads + 1.0 / copied(nest)
     cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
-    tiles = math.prod(tile.trips(r) for r in nest.results)
+    tiles = math.prod(map(tile.turns, nest.results))
     once = _once(nest, tile, turns, machine)
     total = tiles * (turns * cycles + once)
     return Estimate(total, cycles, arithmetic, loads, chain, memory, registers)
@@ -141,11 +160,13 @@ def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) ->
 def _is_streamed(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bool:
     """Whether what is read comes from memory and is used once.
 
-    A short row comes while others are computed.
+    A short row comes while others are computed, and what has been touched is in a cache.
     """
-    loops = (*nest.results, *nest.summed)
-    row = math.prod(r.arg.size for r in loops if r in access.depends) * access.bytes
-    if nest.around and row <= machine.l1 // 8:
+    own = access.depends.difference(nest.outer)
+    loops = [r for r in (*nest.results, *nest.summed) if r in own]
+    row = math.prod(r.arg.size for r in loops) * access.bytes
+    near = machine.l2 // 2 if access.storage in nest.touched else machine.l1 // 8
+    if nest.outer and row <= near:
         return False
     large = access.storage.size * access.bytes > machine.l2
     return large and reuse(access, tile, nest) == 1 and reads(access, nest) <= 1
@@ -236,7 +257,8 @@ def _arithmetic(nest: Nest, tile: Tile, machine: Machine) -> float:
 
 def _width(size: int, machine: Machine) -> float:
     """Full vectors that one of so many bytes costs as much as."""
-    return max(size, machine.datapath) / machine.vector_bytes
+    part = max(size, machine.datapath) / machine.vector_bytes
+    return machine.begun + (1.0 - machine.begun) * part
 
 
 def reuse(access: Access, tile: Tile, nest: Nest) -> int:
@@ -334,7 +356,7 @@ def _scattering(access: Access, tile: Tile, nest: Nest, machine: Machine) -> flo
     return machine.scattered * tile.lanes / (QUAD if quads else 1)
 
 
-def _once(nest: Nest, tile: Tile, turns: int, machine: Machine) -> float:
+def _once(nest: Nest, tile: Tile, turns: float, machine: Machine) -> float:
     """Cycles of what a tile does outside its sums: results stored, copies and lanes combined."""
     if not nest.sums:
         return 0.0

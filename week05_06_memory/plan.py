@@ -22,7 +22,7 @@ from week05_06_memory.machine import Machine
 from week05_06_memory.model import reuse, short_sums
 from week05_06_memory.nests import ScheduleError, fresh_numbers, fresh_pair, ranges_of
 from week05_06_memory.order import Order, Packing, best_order
-from week05_06_memory.roles import Access, Nest, nests_of
+from week05_06_memory.roles import Access, Nest, nests_of, touched_before
 from week05_06_memory.schedule import (
     Fetch,
     Hoist,
@@ -110,9 +110,11 @@ class Planner:
         return self
 
     def _waiting(self) -> Iterator[Nest]:
-        for nest in nests_of(self.body):
+        nests = list(nests_of(self.body))
+        for number, nest in enumerate(nests):
             if self._done.isdisjoint(r.arg.id for r in nest.root.src[1:]):
-                yield replace(nest, around=tuple(_around(self.body, nest)))
+                around, touched = _around(self.body, nest), touched_before(nests, number)
+                yield replace(nest, around=tuple(around), touched=touched)
 
     def _do(self, step: Step, because: str) -> bool:
         """Apply a step; False if it is refused."""

@@ -9,7 +9,7 @@ the access lies in the next iteration: 0 is reuse, 1 contiguity, None that no st
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -121,6 +121,7 @@ class Nest:
         sums: the REDUCEs that are joint with it.
         rows: the other REDUCEs, each computed once in some outer loop.
         around: the loops of other nests that it stands in, outermost first.
+        touched: what nests before it in these loops have read and written: caches may hold it.
     """
 
     root: UOp
@@ -128,11 +129,17 @@ class Nest:
     sums: tuple[UOp, ...]
     rows: tuple[UOp, ...] = ()
     around: tuple[UOp, ...] = ()
+    touched: frozenset[UOp] = frozenset()
 
     @cached_property
     def summed(self) -> tuple[UOp, ...]:
         """The loops of its joint sums."""
         return tuple(dict.fromkeys(r for s in self.sums for r in s.src[1:]))
+
+    @cached_property
+    def outer(self) -> frozenset[UOp]:
+        """The loops in an iteration of which other nests are carried out, too."""
+        return open_ranges(self.root).union(*map(open_ranges, self.rows))
 
     @cached_property
     def nodes(self) -> list[UOp]:
@@ -181,6 +188,13 @@ def nests_of(body: UOp) -> Iterator[Nest]:
             nest = describe_nest(node.src[0], node.src[1:], node)
             yield nest
             yield from _rows_of(nest)
+
+
+def touched_before(nests: Sequence[Nest], number: int) -> frozenset[UOp]:
+    """The storages that nests after one in such a list, in the same loops, have accessed."""
+    outer = nests[number].outer
+    earlier = [n for n in nests[number + 1 :] if not outer.isdisjoint(n.outer)]
+    return frozenset(access.storage for nest in earlier for access in nest.accesses)
 
 
 def _rows_of(nest: Nest) -> Iterator[Nest]:

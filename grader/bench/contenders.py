@@ -22,6 +22,10 @@ EAGER = ("numpy", "torch")
 """Those whose faster one is the "best" to beat."""
 
 
+ROOFLINE = "roofline"
+"""The name of the contender that does what bounds a workload, and nothing else; see `ceiling`."""
+
+
 class AbsentError(Exception):
     """A contender does not take part; says why."""
 
@@ -53,7 +57,7 @@ class Contender(Protocol):
         """End what was started for it."""
 
 
-class _Here:
+class Here:
     """A contender in this process."""
 
     pids: Sequence[int] = ()
@@ -64,23 +68,28 @@ class _Here:
         self.out = self.outs[0]
 
     def take(self) -> None:
+        """Make sure that nothing is left of earlier results."""
         for out in self.outs:
             out.fill(np.nan)
 
     def ready(self) -> None:
+        """It always is."""
         return
 
     def result(self) -> Result:
+        """Of the last call."""
         raise NotImplementedError
 
     def fault(self, answer: Answer | Answers) -> str:
+        """What is wrong with that."""
         return answer.fault(self.result())
 
     def close(self) -> None:
+        """There is nothing to end."""
         return
 
 
-class Ours(_Here):
+class Ours(Here):
     """A program of this compiler, called with pointers that are known beforehand."""
 
     def __init__(
@@ -107,7 +116,7 @@ class Ours(_Here):
         return result_of(self.outs)
 
 
-class _Library(_Here):
+class _Library(Here):
     """A function of a library, called on its own arrays."""
 
     def __init__(self, workload: Workload, inputs: list[Array]) -> None:

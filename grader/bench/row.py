@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.bench.contenders import EAGER
+from grader.bench.contenders import EAGER, ROOFLINE
 from grader.bench.timing import Round, median, undisturbed
 
 
@@ -24,7 +24,7 @@ class Row:
         ratios: the same of every round that counts.
         skipped: why a contender did not take part, by its name.
         rounds, disturbed: how many counted, and whether other processes ran in them.
-        roofline: the part of what the machine can do; None if that is not known.
+        roofline: the part of what the machine can do, its median; None if that is not known.
     """
 
     case: str
@@ -79,6 +79,9 @@ class Row:
             middle = median(self.ratios[name])
             assert middle is not None
             self.ratio[name] = middle
+        bounds = [1 / ratio for ratio in self.ratios.pop(ROOFLINE, [])]
+        self.roofline = median(bounds)
+        self.ratio.pop(ROOFLINE, None)
 
     def fail(self, why: str, *, blameless: bool = False) -> None:
         """No measurement of ours, and so no ratio."""

@@ -18,7 +18,6 @@ from grader.bench.contenders import environment
 from grader.bench.row import Row
 from grader.bench.worker import Job
 from grader.weeks import ROOT
-from week05_06_memory.machine import Machine, detect
 
 WORKER = (sys.executable, "-m", "grader.bench.worker")
 STALLED = 300.0
@@ -27,7 +26,6 @@ STALLED = 300.0
 
 def run(job: Job, threads: int) -> Iterator[Row | str]:
     """The name of each case when it begins, and its row when it ends."""
-    machine = detect()
     left = list(job.cases)
     while left:
         begun = ""
@@ -38,7 +36,6 @@ def run(job: Job, threads: int) -> Iterator[Row | str]:
                     yield begun
                     continue
                 row = Row(**event["row"])
-                row.roofline = roofline(row, machine)
                 left.remove(row.case)
                 begun = ""
                 yield row
@@ -46,17 +43,6 @@ def run(job: Job, threads: int) -> Iterator[Row | str]:
             lost = begun or left[0]
             left.remove(lost)
             yield Row(lost, threads, error=process.fate(), blameless=bool(job.week))
-
-
-def roofline(row: Row, machine: Machine) -> float | None:
-    """The part of what so many cores could do: the larger of both rates over the machine's.
-
-    Bandwidth is taken to grow with the cores, which is more than it does.
-    """
-    if not row.ours_s:
-        return None
-    seconds = max(row.flops / machine.peak_flops, row.bytes / machine.bandwidth) / row.threads
-    return seconds / row.ours_s
 
 
 class _Process:

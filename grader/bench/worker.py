@@ -6,16 +6,18 @@ JSON object a line to the file descriptor: {"event": "start" | "row", …}.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.bench.apart import Apart
-from grader.bench.contenders import LIBRARIES, AbsentError, Contender, Ours, threads
+from grader.bench.ceiling import Ceiling
+from grader.bench.contenders import LIBRARIES, ROOFLINE, AbsentError, Contender, Ours, threads
 from grader.bench.row import Row
 from grader.bench.suites import SUITES
 from grader.bench.timing import Measurement, Plan, WrongError
@@ -117,9 +119,13 @@ def measure(workload: Workload, job: Job) -> Row:
     except Exception as error:  # a fault of the compiler is a result
         row.fail(_words(error), blameless=_blameless(error))
         return row
-    for name in job.against:
+    makers: dict[str, Callable[[], Contender]]
+    makers = {name: functools.partial(LIBRARIES[name], workload, inputs) for name in job.against}
+    if not job.week:
+        makers[ROOFLINE] = functools.partial(Ceiling, workload)
+    for name, make in makers.items():
         try:
-            contenders[name] = LIBRARIES[name](workload, inputs)
+            contenders[name] = make()
         except Exception as error:  # an optional package that does not work here
             row.skipped[name] = _words(error)
     _compare(workload, job, row, contenders, inputs)

@@ -23,8 +23,7 @@ QUICK = Plan(rounds=1, budget=0)
 
 def made(case, threads=1, ours=1.0, **others):
     row = Row(case, threads, flops=1e9, bytes=10**7)
-    row.take([Round({"ours": ours, **others})] * 3)
-    row.roofline = runner.roofline(row, detect())
+    row.take([Round({"ours": ours, "roofline": 0.5, **others})] * 3)
     return row
 
 

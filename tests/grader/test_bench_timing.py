@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from grader.bench import timing
+from grader.bench import rows, timing
+from grader.bench.ceiling import Ceiling
 from grader.bench.contractions import gemm
 from grader.bench.row import Row, geomeans
-from grader.bench.runner import roofline
 from grader.bench.timing import Measurement, Plan, Round, Usage, undisturbed
-from week05_06_memory.machine import Machine
+from grader.bench.workload import Workload
 
 WORKLOAD = gemm("gemm", 3, 4, 5)
 
@@ -257,12 +257,27 @@ def test_means_leave_out_what_failed():
     assert means == pytest.approx({"numpy": 1.0, "torch": 4.0, "best": math.sqrt(2.0)})
 
 
-def test_roofline_is_the_larger_rate():
-    rates = {"peak_flops": 1e9, "bandwidth": 1e9, "copy_bandwidth": 1e9}
-    machine = Machine.from_json(json.dumps(rates))
-    found = row(numpy=1.0)
-    assert roofline(found, machine) == pytest.approx(1.0)
-    found.flops, found.bytes, found.threads = 1e8, 10**9, 2
-    assert roofline(found, machine) == pytest.approx(0.5)
+def test_the_roofline_is_a_contender_of_each_round():
+    found = Row("case", 1)
+    found.take([Round({"ours": a, "numpy": 4.0, "roofline": 1.0}) for a in (1.0, 2.0, 4.0)])
+    assert found.roofline == 0.5
+    assert found.ratio.keys() == found.ratios.keys() == {"numpy"}
     found.fail("wrong")
-    assert roofline(found, machine) is None
+    assert found.roofline is None
+
+
+@pytest.mark.parametrize(("flops", "size"), [(24 * 10**6, 64), (100, 1 << 20)])
+def test_a_ceiling_computes_or_moves_whichever_takes_longer(flops, size, monkeypatch):
+    rates = {"peak_flops": 1e11, "bandwidth": 1e10, "copy_bandwidth": 1e10}
+    monkeypatch.setenv("UOPS_MACHINE", json.dumps(rates))
+    whole = rows.ELEMENTWISE["exp"]("exp.small", (size,))
+    monkeypatch.setattr(Workload, "flops", property(lambda _: flops))
+    ceiling = Ceiling(whole)
+    ceiling.take()
+    ceiling.run(1)
+    assert ceiling.computes == (flops > 100)
+    for memory in ceiling.memory[1:]:
+        memory.fill(255)
+        ceiling.run(1)
+        assert not memory[: 4 * size].any()
+    assert ceiling.fault(whole.answer(whole.draw(0))) == ""

@@ -1,6 +1,7 @@
 """Fetch: what the next iteration of a loop reads comes while this one computes."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -23,7 +24,8 @@ from week05_06_memory.split import split
 
 CACHES = {"l1": 32 << 10, "l2": 512 << 10, "l3": 32 << 20, "line": 64}
 VECTORS = {"vector_bytes": 32, "vector_registers": 16, "datapath": 32}
-MACHINE = replace(detect(), **VECTORS, **CACHES)
+AHEAD = {"ahead": 2048, "ahead_written": 2048}
+MACHINE = replace(detect(), **VECTORS, **CACHES, **AHEAD)
 
 
 def centred(rows, columns):
@@ -53,6 +55,16 @@ def test_once_for_each_line():
     inside = text[text.index("fetch_ahead(&p1") :].split("for (")[0]
     assert inside.count("fetch_ahead(") == 4
     assert inside.count("exp2_f32x8(") == 8
+
+
+@pytest.mark.parametrize(
+    ("ahead", "written", "expected"),
+    [(2048, 2048, {"p0", "p1"}), (16384, 16385, {"p1"}), (16385, 2048, {"p0"})],
+)
+def test_rows_that_come_by_themselves_are_not_fetched(ahead, written, expected):
+    machine = replace(MACHINE, ahead=ahead, ahead_written=written)
+    text = source(softmax, (256, 4096), machine=machine)
+    assert set(re.findall(r"fetch_ahead\(&(p\d)", text)) == expected
 
 
 @pytest.mark.parametrize("function", [softmax, layernorm], ids=["softmax", "layernorm"])

@@ -5,7 +5,15 @@ import pytest
 
 from week05_06_memory import machine as module
 from week05_06_memory import probe
-from week05_06_memory.machine import Machine, MachineError, data_caches, detect, vectors
+from week05_06_memory.machine import (
+    Machine,
+    MachineError,
+    data_caches,
+    datapath,
+    detect,
+    vectors,
+    vendor,
+)
 from week05_06_memory.probe import Speed, measured_speed
 
 GIVEN = {
@@ -51,6 +59,32 @@ def test_detected_machine_is_usable_and_always_the_same():
 )
 def test_vectors(architecture, features, expected):
     assert vectors(architecture, features) == expected
+
+
+AMD = "vendor_id : AuthenticAMD\ncpu family : {}\nflags : avx2"
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        (AMD.format(25), ("AuthenticAMD", 32)),
+        (AMD.format(26), ("AuthenticAMD", 64)),
+        ("vendor_id : GenuineIntel\ncpu family : 25", ("GenuineIntel", 64)),
+        ("Features : fp asimd", ("", 64)),
+    ],
+)
+def test_facts_of_a_processor(features, expected):
+    assert (vendor(features), datapath(features)) == expected
+
+
+@pytest.mark.parametrize(("features", "expected"), [(AMD.format(25), 8192), ("flags : avx2", 2048)])
+def test_what_a_core_fetches_by_itself_is_known_of_its_maker(features, expected, monkeypatch):
+    monkeypatch.setattr(module, "processor", lambda: features)
+    module._detected.cache_clear()
+    try:
+        assert module._detected(1).ahead == expected
+    finally:
+        module._detected.cache_clear()
 
 
 def cache(folder, number, **facts):

@@ -1,0 +1,57 @@
+"""The cost model: loops that end early, and rows that a cache still holds."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.week05_06_memory.bodies import number, row_sums
+from tests.week05_06_memory.test_fetch import centred
+from week01_uops.dtypes import float32
+from week01_uops.ops import ADD, param, program
+from week02_render.ops import loop
+from week03_loops.library import softmax
+from week05_06_memory.compiler import compiler_for
+from week05_06_memory.machine import detect
+from week05_06_memory.model import Tile, estimate
+from week05_06_memory.roles import nests_of, touched_before
+
+HALVES = {"vector_bytes": 64, "vector_registers": 32, "datapath": 32, "units": 1.0, "ports": 1.0}
+CACHES = {"l1": 32 << 10, "l2": 1 << 20, "l3": 32 << 20, "line": 64}
+MACHINE = replace(detect(), **HALVES, **CACHES)
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 7, 16, 64, 100])
+@pytest.mark.parametrize(("size", "first"), [(64, 1), (64, 6), (37, 0), (1, 1)])
+def test_tiles_of_a_loop_that_ends_early_are_the_mean_of_its_bounds(lanes, size, first):
+    outer = loop(0, size - first + 1)
+    inner = loop(1, size, ADD(outer, number(first)))
+    bounds = range(first, size + 1)
+    mean = sum(-(-bound // lanes) for bound in bounds) / len(bounds)
+    tile = Tile(inner, lanes, {inner: 1})
+    assert tile.turns(inner) == pytest.approx(max(mean, 1.0))
+    whole = loop(1, size)
+    assert Tile(whole, lanes, {whole: 1}).turns(whole) == tile.trips(inner)
+
+
+def test_a_loop_that_ends_early_asks_for_smaller_tiles():
+    def price(bound):
+        """Of four accumulators, over that of one."""
+        nest = next(nests_of(row_sums(64, 64, bound=bound)))
+        (item,) = nest.summed
+        one, four = (estimate(nest, Tile(item, 16, {item: n}), MACHINE).cycles for n in (1, 4))
+        return four / one
+
+    assert price(lambda i: ADD(i, number(1))) > 1.2 * price(None)
+
+
+def test_what_an_earlier_nest_of_the_row_touched_is_known():
+    nests = list(nests_of(centred(4, 64)))
+    assert {s.arg.slot for s in touched_before(nests, 0)} == {1}
+    assert touched_before(nests, len(nests) - 1) == frozenset()
+
+
+def test_rows_that_a_cache_holds_are_computed_in_whole_vectors():
+    x = param(0, float32, (256, 16384))
+    source = compiler_for(MACHINE).compile(program(softmax(x)), "c").source
+    assert "exp2_f32x16(" in source
+    assert "exp2_f32x8(" not in source.partition("/* k0")[2]
