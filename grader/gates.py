@@ -44,11 +44,11 @@ CERTAINTY = 95.0
 """Per cent of the medians of resampled rounds that lie in the interval."""
 
 RESAMPLES = 1000
-WIDE = 1.25
-"""How far an interval may reach, upper over lower end, if a threshold lies in it.
+MARGIN = 1.04
+"""So far an interval has to be from all thresholds: from run to run ratios differ beyond it."""
 
-On a busy machine it has to be so far from all thresholds.
-"""
+BUSY = 1.25
+"""The same on a busy machine."""
 
 LEAST = 3
 """Rounds, without which nothing is earned."""
@@ -217,14 +217,14 @@ def judge(gate: Gate, row: Row, earlier: Sequence[float] = ()) -> GateResult:
     if row.ours_s is not None and row.ours_s < least:
         why = f"{row.ours_s:.2g} s a call, of which this machine needs {least:.2g} s at least"
         return replace(result, outcome=HELD, message=why)
-    if row.disturbed and gate.credit(WIDE * high) != gate.credit(low / WIDE):
+    if row.disturbed and len(set(_credits(gate, result, BUSY))) > 1:
         return replace(result, message="busy: other processes ran in too many rounds")
-    credit, hoped = gate.credit(high), gate.credit(low)
+    credit, hoped = _credits(gate, result, MARGIN)
     if hoped and len(ratios) < LEAST:
         return replace(result, message=f"expected {LEAST} rounds, got {len(ratios)} in the time")
-    if credit != hoped and high > WIDE * low:
-        why = f"the interval is too wide to tell a credit of {credit:g} from {hoped:g}"
-        return replace(result, message=why)
+    if credit != hoped:
+        why = f"too near a threshold to tell {hoped:g} from {credit:g}, which is certain"
+        return replace(result, credit=credit, message=why)
     return _earning(gate, result, credit)
 
 
@@ -274,8 +274,15 @@ def _undecided(gate: Gate, result: GateResult) -> bool:
     """Whether more rounds can change what it earns."""
     if result.low is None or result.high is None or result.outcome == HELD:
         return False
-    unclear = gate.credit(result.low) != gate.credit(result.high)
-    return unclear or result.outcome == UNMEASURED
+    certain, hoped = _credits(gate, result, MARGIN)
+    return certain != hoped or result.outcome == UNMEASURED
+
+
+def _credits(gate: Gate, result: GateResult, margin: float) -> tuple[float, float]:
+    """What is certain, and what may be: the credits beyond both ends of the interval."""
+    assert result.low is not None
+    assert result.high is not None
+    return gate.credit(result.high * margin), gate.credit(result.low / margin)
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float]:

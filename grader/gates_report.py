@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grader.gates import BYTES, CERTAINTY, HELD, UNMEASURED, WIDE, Gate, GateResult, declared
+from grader.gates import BYTES, CERTAINTY, HELD, MARGIN, UNMEASURED, Gate, GateResult, declared
 from grader.verdict import excerpt
 
 MEANING = {
@@ -102,9 +102,9 @@ def show(console: Console, package: str, results: Sequence[GateResult]) -> None:
         console.print(Text(formula, "dim"), soft_wrap=True)
     console.print(
         Text(
-            f"the ratio that counts is the upper end of its {CERTAINTY:g} % interval; if the lower "
-            f"end earns more, it is measured again, and if it is then more than {WIDE - 1:.0%} "
-            f"wide, it is {UNMEASURED}",
+            f"the ratio that counts is the upper end of its {CERTAINTY:g} % interval; if a "
+            f"threshold lies within it or {MARGIN - 1:.0%} beyond, it is measured again; if one "
+            f"still does, it is {UNMEASURED} and earns the lower credit, which is certain",
             "dim",
         ),
         soft_wrap=True,

@@ -80,9 +80,10 @@ class WeekResult:
     def passed(self, *, allow_skips: bool) -> bool:
         """Whether there were tests, all of them ran, and all passed: missing data fails.
 
-        A gate must earn some credit; one that could not be measured counts as skipped.
+        A gate must earn some credit; one that earns none as it could not be measured counts as
+        skipped.
         """
-        gates = [gate.outcome for gate in self.gates]
+        gates = [gate.outcome for gate in self.gates if not gate.credit]
         skips = 0 if allow_skips else self.count("skipped") + gates.count("not measurable")
         bad = self.count("failed", "error") + len(self.not_run) + skips
         bad += gates.count("failed") + gates.count("held for review")

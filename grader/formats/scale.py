@@ -5,8 +5,8 @@
     earned = P · ((1 − g) · mean over spec files of passed / tests + g · mean credit of gates)
 
 A spec file is one item, the gates of a week are another. What could not be judged (skipped, never
-run, a fault of the grader) earns nothing, and its points are counted as open: no verdict on the
-submission stands behind them.
+run, a fault of the grader) earns what is certain, mostly nothing, and the rest of its points are
+counted as open: no verdict on the submission stands behind them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Item:
     @property
     def open(self) -> float:
         """Points that were not judged."""
-        return self._share(float(part.state == "open") for part in self.parts)
+        return self._share(1.0 - part.credit for part in self.parts if part.state == "open")
 
     def _share(self, credits_: Iterable[float]) -> float:
         return self.points * math.fsum(credits_) / len(self.parts)

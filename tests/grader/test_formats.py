@@ -192,23 +192,23 @@ def test_the_scale_is_whole():
 
 
 def test_credit_of_gates():
-    """A mean over all gates of the week; what is held or not measurable is open."""
+    """A mean over all gates of the week; of what is held or not measurable the rest is open."""
     declared = len(scale.gate_parts(week_with_gates()))
     week = week_with_gates(
         gate("passed", 1.0, 0.9), gate("partial", 0.5, 2.0), gate("failed", 0, 30.0)
     )
-    week.gates += [gate(HELD), gate(UNMEASURED)]
+    week.gates += [gate(HELD), gate(UNMEASURED), gate(UNMEASURED, 0.5, 1.0)]
     share = scale.shares()[week.package]
     *tests, speed = scale.items(week)
     number = len(scale.gate_parts(week))
     assert number >= declared
     assert scale.earned(tests) == pytest.approx(share.points * (1 - share.gates))
     assert speed.points == pytest.approx(share.points * share.gates)
-    assert speed.earned == pytest.approx(speed.points * 1.5 / number)
-    assert speed.open == pytest.approx(speed.points * (number - 3) / number)
+    assert speed.earned == pytest.approx(speed.points * 2.0 / number)
+    assert speed.open == pytest.approx(speed.points * (number - 3.5) / number)
     suite = ElementTree.fromstring(junit.text(run_of(week)))[0]
-    assert (suite.get("failures"), suite.get("skipped")) == ("1", "2")
-    assert suite[-4].find("properties/property[@name='ratio']").get("value") == "2.0"
+    assert (suite.get("failures"), suite.get("skipped")) == ("1", "3")
+    assert suite[-5].find("properties/property[@name='ratio']").get("value") == "2.0"
 
 
 def test_faults_of_the_grader_and_skips_are_open():
