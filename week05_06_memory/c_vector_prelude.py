@@ -99,6 +99,7 @@ inline T max_T(T x, T y) {
     return (T)((m & (I)x) | (~m & (I)y));
 }
 """,
+    "abs_T": "inline T abs_T(T x) {\n    return (T)((I)x & ~(I)(-(T){0}));\n}\n",
     "sqrt_T": """\
 inline T sqrt_T(T x) {
     for (int k = 0; k < COUNT; k++) x[k] = SQRT(x[k] + 0);

@@ -120,9 +120,20 @@ def _maximum(node: UOp, terms: Terms) -> Term:
         return infix("|", BITS, *_bits(node, terms))
     dtype = widest(*node.src)
     terms = all_spread(node, terms, dtype)
+    vector = vector_type(dtype, terms[0].lanes)
+    if dtype.is_float and (size := _absolute(node, terms)):
+        return converted(call(f"abs_{vector}", size), dtype, held(node))
     if is_variable(node.src[0]):  # a running maximum stands second, where its chain is short
         terms = terms[::-1]
-    return converted(call(f"max_{vector_type(dtype, terms[0].lanes)}", *terms), dtype, held(node))
+    return converted(call(f"max_{vector}", *terms), dtype, held(node))
+
+
+def _absolute(node: UOp, terms: Terms) -> Term | None:
+    """The term of x if the node is the larger of x and −x."""
+    for x, y, term in zip(node.src, node.src[::-1], terms, strict=True):
+        if y.op is week01.NEG and y.src[0] is x:
+            return term
+    return None
 
 
 def _divide(operator: str) -> VectorRule:

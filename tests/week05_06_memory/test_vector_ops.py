@@ -18,7 +18,7 @@ from tests.week02_render.test_c_text import (
     values_of,
 )
 from tests.week05_06_memory.vectors import elementwise
-from week01_uops.dtypes import ALL, FLOATS, bool_
+from week01_uops.dtypes import ALL, FLOATS, bool_, int32
 from week01_uops.node import const
 from week01_uops.ops import ADD, CAST, CMPLT, CMPNE, EXP2, LOG2, MAX, MUL, NEG, RECIP, param
 from week02_render.ops import KEEP
@@ -150,6 +150,22 @@ def test_ops(cases, width):
 @pytest.mark.parametrize("width", [2, 4, 8, 16, 32, 64])
 def test_functions(width):
     check(function_cases(), width, ulps=allowed_ulps)
+
+
+def size_cases():
+    """The larger of x and −x, on either side."""
+    for dtype in (*FLOATS, int32):
+        yield f"x MAX -x {dtype}", lambda a, b: MAX(a, NEG(a)), dtype, dtype
+        yield f"-x MAX x {dtype}", lambda a, b: MAX(NEG(a), a), dtype, dtype
+        yield f"x MAX -y {dtype}", lambda a, b: MAX(a, NEG(b)), dtype, dtype
+
+
+@pytest.mark.parametrize("width", [2, 4, 16])
+def test_sizes(width):
+    check(size_cases(), width)
+    for case in size_cases():
+        text = render_vector_c(unit([case], width)[0])
+        assert ("abs_" in text) == ("-y" not in case[0] and "int" not in case[0])
 
 
 @pytest.mark.parametrize("width", [4, 16, 32])
