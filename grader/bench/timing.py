@@ -15,7 +15,7 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +39,12 @@ WARM = 0.5
 
 WAITED = 0.02
 """The part of the time of a sample that each of its threads may have waited for a processor."""
+
+SPREADING = 20
+"""Times that several threads may need, a sample's calls each, until they have a core each.
+
+Those that sleep in the pause are sometimes woken on one core, and stay there for 20 calls and more.
+"""
 
 OTHERS = 0.25
 """Processors that others may use in a round."""
@@ -194,16 +200,33 @@ class Measurement:
             time.sleep(PAUSE)
             if self._warm[name]:
                 one.run(1)
+                self._spread(name)
             one.ready()
-            before = Usage.now(one.pids)
-            calls, seconds = self._filled(name)
-            waited = Usage.now(one.pids).waited - before.waited
+            calls, seconds, waits = self._watched(name, self._filled)
             self._check(name, draw)
         except Exception as error:  # as in `calibrate`
             self._drop(name, error)
             return
         result.seconds[name] = seconds / calls
-        result.disturbed |= waited > WAITED * seconds * threads()
+        result.disturbed |= waits
+
+    def _spread(self, name: str) -> None:
+        """Compute until each of several threads has a core, or is not going to."""
+        calls = self._calls[name]
+        run = lambda name: (calls, _timed(self.contenders[name], calls))
+        for _ in range(SPREADING if threads() > 1 else 0):
+            if not self._watched(name, run)[-1]:
+                break
+
+    def _watched(
+        self, name: str, run: Callable[[str], tuple[int, float]]
+    ) -> tuple[int, float, bool]:
+        """Calls and seconds of a run, and whether the threads waited for processors."""
+        pids = self.contenders[name].pids
+        before = Usage.now(pids)
+        calls, seconds = run(name)
+        waited = Usage.now(pids).waited - before.waited
+        return calls, seconds, waited > WAITED * seconds * threads()
 
     def _filled(self, name: str) -> tuple[int, float]:
         """Calls that fill a sample, a random number of them, and their seconds.

@@ -281,3 +281,20 @@ def test_a_ceiling_computes_or_moves_whichever_takes_longer(flops, size, monkeyp
         ceiling.run(1)
         assert not memory[: 4 * size].any()
     assert ceiling.fault(whole.answer(whole.draw(0))) == ""
+
+
+@pytest.mark.parametrize(("count", "waits", "expected"), [(2, 3, 4), (2, 99, 20), (1, 3, 0)])
+def test_threads_on_one_core_get_time_to_spread(count, waits, expected, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", str(count))
+    found = measurement([], ours=np.matmul)
+    found.calibrate()
+    waited = iter([True] * waits + [False] * 99)
+
+    def watched(name, run):
+        runs.append(run)
+        return *run(name), next(waited)
+
+    runs = []
+    monkeypatch.setattr(found, "_watched", watched)
+    found._spread("ours")
+    assert len(runs) == expected
