@@ -17,12 +17,8 @@ from week02_render.library import Library, ffi
 from week02_render.runtime import build
 from week02_render.toolchain import BuildError, find_toolchain, processor
 
-SOURCE = """\
-#include <string.h>
-#include <time.h>
-
+COMPUTE = """\
 typedef float V __attribute__((vector_size(VECTOR_BYTES)));
-typedef int I __attribute__((vector_size(VECTOR_BYTES)));
 
 #define CHAINS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 #define OPEN(n) V a##n = {n};
@@ -31,22 +27,32 @@ typedef int I __attribute__((vector_size(VECTOR_BYTES)));
 
 volatile float one = 1, half = 0.5f, sink;
 
+/* So many multiply-adds on twelve independent vectors. */
+static void compute(long steps) {
+  V zero = {0}, factor = zero + half, term = zero + one, total = zero;
+  CHAINS(OPEN)
+  for (long n = 0; n < steps; n++) { CHAINS(STEP) }
+  CHAINS(CLOSE)
+  sink = total[0];
+}
+"""
+
+SOURCE = """\
+#include <time.h>
+
+typedef int I __attribute__((vector_size(VECTOR_BYTES)));
+
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
-/* Float operations a second in multiply-adds on twelve independent vectors. */
+/* Float operations a second. */
 double probe_peak(void) {
-  V zero = {0}, factor = zero + half, term = zero + one, total = zero;
-  CHAINS(OPEN)
   double start = now();
-  for (long n = 0; n < STEPS; n++) { CHAINS(STEP) }
-  double seconds = now() - start;
-  CHAINS(CLOSE)
-  sink = total[0];
-  return 2.0 * 12 * STEPS * (VECTOR_BYTES / 4) / seconds;
+  compute(STEPS);
+  return (double)STEPS * STEP_FLOPS / (now() - start);
 }
 
 /* Bytes read a second, in four streams. */
@@ -68,7 +74,7 @@ double probe_read(char *data, long size) {
 /* Bytes read and written a second by the C library's memcpy. */
 double probe_copy(char *data, long size) {
   double start = now();
-  memcpy(data, data + size / 2, size / 2);
+  __builtin_memcpy(data, data + size / 2, size / 2);
   return size / (now() - start);
 }
 """
@@ -101,7 +107,18 @@ class Speed:
 
 def source_for(vector_bytes: int) -> str:
     """The probe for vectors of a size: a translation unit."""
-    return f"#define VECTOR_BYTES {vector_bytes}\n#define STEPS {STEPS}\n{SOURCE}"
+    sizes = f"#define STEPS {STEPS}\n#define STEP_FLOPS {step_flops(vector_bytes)}\n"
+    return sizes + computing(vector_bytes) + SOURCE
+
+
+def computing(vector_bytes: int) -> str:
+    """The C function `compute`, a number of steps of `step_flops` operations each."""
+    return f"#define VECTOR_BYTES {vector_bytes}\n{COMPUTE}"
+
+
+def step_flops(vector_bytes: int) -> int:
+    """Float operations of a multiply-add on each of the twelve vectors."""
+    return 2 * 12 * vector_bytes // 4
 
 
 def measured_speed(vector_bytes: int, cache_bytes: int) -> Speed | None:

@@ -24,33 +24,18 @@ from week02_render.library import Library, ffi
 from week02_render.runtime import build
 from week02_render.toolchain import BuildError, find_toolchain
 from week05_06_memory.machine import detect
+from week05_06_memory.probe import computing, step_flops
 
-SOURCE = """\
-typedef float V __attribute__((vector_size(VECTOR_BYTES)));
-
-#define CHAINS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
-#define OPEN(n) V a##n = {n};
-#define STEP(n) a##n = a##n * factor + term;
-#define CLOSE(n) total += a##n;
-
+SOURCE = """
 #if defined(__AVX__)
 #define ASIDE(q, x) __asm__("vmovntps %1, %0" : "=m"(*(q)) : "v"(x))
 #else
 #define ASIDE(q, x) (*(volatile V *)(q) = (x))
 #endif
 
-volatile float one = 1, half = 0.5f, sink;
-
-/* In each thread so many multiply-adds on twelve independent vectors. */
-void compute(long steps) {
+void compute_everywhere(long steps) {
   #pragma omp parallel
-  {
-    V zero = {0}, factor = zero + half, term = zero + one, total = zero;
-    CHAINS(OPEN)
-    for (long n = 0; n < steps; n++) { CHAINS(STEP) }
-    CHAINS(CLOSE)
-    sink = total[0];
-  }
+  compute(steps);
 }
 
 /* Vectors read, and vectors written, in blocks by turns, so that both end together. */
@@ -94,8 +79,8 @@ class Ceiling(Here):
         self._calls: Callable[[int], Any]
         self._library = library = _library(machine.vector_bytes)
         if self.computes:
-            steps = round(workload.flops / threads() / (2 * 12 * machine.vector_bytes / 4))
-            compute = library.symbol("compute", "void (*)(long)")
+            steps = round(workload.flops / threads() / step_flops(machine.vector_bytes))
+            compute = library.symbol("compute_everywhere", "void (*)(long)")
             self._calls = lambda calls: compute(calls * steps)
             return
         written = sum(4 * math.prod(shape) for shape in workload.outputs)
@@ -122,7 +107,7 @@ class Ceiling(Here):
 
 
 def _library(vector_bytes: int) -> Library:
-    text = f"#define VECTOR_BYTES {vector_bytes}\n{SOURCE}"
+    text = computing(vector_bytes) + SOURCE
     try:
         return Library(build(text, ObjectCache(), find_toolchain()))
     except (BuildError, OSError) as error:
