@@ -28,6 +28,9 @@ from week05_06_memory.roles import Access, Nest
 SHORT = 16
 """Iterations of the innermost loops of a sum that are copied."""
 
+ABREAST = 8
+"""Rows side by side from which on they keep memory busy."""
+
 TURNED = 4
 """Reads down the columns of a large matrix that are worth a copy with columns for rows."""
 
@@ -150,7 +153,7 @@ def _memory(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) ->
         slower = 0.0
         if access in streamed:
             slower = machine.divided if size > machine.datapath else 1.0
-            slower *= machine.apart if nest.sums and _is_apart(access, tile, machine) else 1.0
+            slower *= _apart(access, tile, machine) if nest.sums else 1.0
         elif nest.sums and 2 * access.storage.size * access.bytes > machine.l1:
             slower = machine.evicted
         total += tile.copies_of(access.depends) * size * machine.memory_byte * slower
@@ -172,12 +175,18 @@ def _is_streamed(access: Access, tile: Tile, nest: Nest, machine: Machine) -> bo
     return large and reuse(access, tile, nest) == 1 and reads(access, nest) <= 1
 
 
-def _is_apart(access: Access, tile: Tile, machine: Machine) -> bool:
-    """Whether a tile reads several rows side by side."""
-    steps = (
-        access.stride(r) or 0 for r, n in tile.copies.items() if n > 1 and r is not tile.vector
-    )
-    return any(abs(step) * access.bytes > machine.line for step in steps)
+def _apart(access: Access, tile: Tile, machine: Machine) -> float:
+    """How much longer memory takes as a tile reads several rows side by side.
+
+    Eight and more keep it busy, as far as the first cache holds a line of each.
+    """
+    steps = {r: abs(access.stride(r) or 0) * access.bytes for r in tile.copies}
+    far = [r for r, step in steps.items() if r is not tile.vector and step > machine.line]
+    rows = math.prod(tile.copies[r] for r in far)
+    if rows == 1:
+        return 1.0
+    kept = min(lines_kept(machine.l1, machine.page, steps[r], machine) for r in far)
+    return machine.abreast if ABREAST <= rows <= kept else machine.apart
 
 
 def rows_kept(machine: Machine) -> int:

@@ -1,5 +1,6 @@
 """The cost model: loops that end early, and rows that a cache still holds."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from tests.week05_06_memory.test_fetch import centred
 from week01_uops.dtypes import float32
 from week01_uops.ops import ADD, param, program
 from week02_render.ops import loop
-from week03_loops.library import softmax
+from week03_loops.library import matmul, softmax
 from week05_06_memory.compiler import compiler_for
 from week05_06_memory.machine import detect
 from week05_06_memory.model import Tile, estimate
@@ -55,3 +56,13 @@ def test_rows_that_a_cache_holds_are_computed_in_whole_vectors():
     source = compiler_for(MACHINE).compile(program(softmax(x)), "c").source
     assert "exp2_f32x16(" in source
     assert "exp2_f32x8(" not in source.partition("/* k0")[2]
+
+
+@pytest.mark.parametrize(("abreast", "rows"), [(0.95, 8), (1.25, 1)])
+def test_rows_that_come_from_memory_stand_abreast_where_that_is_faster(abreast, rows):
+    machine = replace(MACHINE, abreast=abreast, apart=1.25)
+    x, y = param(0, float32, (4096, 4096)), param(1, float32, (4096, 1))
+    source = compiler_for(machine).compile(program(matmul(x, y)), "c").source
+    body = source.partition("/* k0")[2]
+    sums = re.findall(r"p0\[[^]]*\] = r\d+;", body)
+    assert len(sums) == rows
