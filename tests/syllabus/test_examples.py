@@ -27,7 +27,9 @@ UPDATE = "UPDATE_EXAMPLES"
 def every_block() -> list[Block]:
     if os.environ.get(UPDATE):
         for page in PAGES:
-            page.write_text(renewed(page), encoding="utf-8")
+            fresh = page.with_suffix(f".{os.getpid()}")  # other processes may read or renew it, too
+            fresh.write_text(renewed(page), encoding="utf-8")
+            fresh.replace(page)
     return [block for page in PAGES for block in blocks(page)]
 
 

@@ -143,7 +143,8 @@ def matrix_by_vector(rows, columns, dtype):
 def test_a_matrix_that_comes_from_memory_is_read_row_by_row(dtype):
     """One that a cache holds is read several rows at a time, for the sake of the vector."""
     for rows, expected in ((64, True), (4096, False)):
-        body = planned(matrix_by_vector(rows, 2048, dtype)).body
+        machine = replace(MACHINE, abreast=MACHINE.apart)
+        body = planned(matrix_by_vector(rows, 2048, dtype), machine).body
         copied = {r.arg.id for r in body.toposort() if r.op is RANGE and kind_of(r) == "unroll"}
         of_rows = [r for r in body.src[1:] if r.arg.id in copied]
         assert bool(of_rows) is expected
