@@ -217,13 +217,12 @@ def judge(gate: Gate, row: Row, earlier: Sequence[float] = ()) -> GateResult:
     if row.ours_s is not None and row.ours_s < least:
         why = f"{row.ours_s:.2g} s a call, of which this machine needs {least:.2g} s at least"
         return replace(result, outcome=HELD, message=why)
-    if row.disturbed and len(set(_credits(gate, result, BUSY))) > 1:
-        return replace(result, message="busy: other processes ran in too many rounds")
-    credit, hoped = _credits(gate, result, MARGIN)
+    credit, hoped = _credits(gate, result, BUSY if row.disturbed else MARGIN)
     if hoped and len(ratios) < LEAST:
         return replace(result, message=f"expected {LEAST} rounds, got {len(ratios)} in the time")
     if credit != hoped:
-        why = f"too near a threshold to tell {hoped:g} from {credit:g}, which is certain"
+        busy = "other processes ran in too many rounds, and it is " if row.disturbed else ""
+        why = f"{busy}too near a threshold to tell {hoped:g} from {credit:g}, which is certain"
         return replace(result, credit=credit, message=why)
     return _earning(gate, result, credit)
 
