@@ -336,7 +336,9 @@ def _taken_apart(nest: Nest) -> Iterator[tuple[UOp, int]]:
         for node in toposort(access.node.src[:1], lambda n: () if n.op is LOAD else n.src):
             if node.op is FLOORMOD and node.src[0] in nest.results and node.src[1].op is CONST:
                 item, by = node.src[0], int(node.src[1].arg.value)
-                if not item.src and 1 < by < item.arg.size and item.arg.size % by == 0:
+                if access.stride(item) is not None or item.src:
+                    continue  # its rows lie one behind the other
+                if 1 < by < item.arg.size and item.arg.size % by == 0:
                     yield item, by
 
 

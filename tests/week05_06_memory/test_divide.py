@@ -39,3 +39,15 @@ def test_a_loop_that_does_not_divide_stays_one():
     planner = Planner(body, MACHINE).run()
     assert "elsewhere" not in " ".join(p.because for p in planner.steps)
     agree(body, planner.body)
+
+
+def test_rows_that_lie_one_behind_the_other_stay_one_loop():
+    """Index j is (j // 16, j mod 16) of an array that is read as it lies."""
+    i, j, k = loop(0, 24), loop(1, 64), loop(2, 20)
+    head, at = make(FLOORDIV, (j, number(16))), make(FLOORMOD, (j, number(16)))
+    left = load(place(1, (20, 24), k, i))
+    right = load(place(2, (20, 4, 16), k, head, at))
+    body = END(STORE(place(0, (24, 64), i, j), reduce(ADD, MUL(left, right), 0, k)), i, j)
+    planner = Planner(body, MACHINE).run()
+    assert "elsewhere" not in " ".join(p.because for p in planner.steps)
+    agree(body, planner.body)
