@@ -236,8 +236,8 @@ def test_each_has_its_verdict(tmp_path):
 @pytest.mark.slow
 def test_killed_and_resumed_is_like_undisturbed(tmp_path):
     folder = tmp_path / "class"
-    for name in ("ada", "bob"):
-        echo(folder / name)
+    echo(folder / "ada")
+    echo(folder / "bob", 'build = ["sleep", "3"]\n')
     options = [str(folder), *OPTIONS, "--jobs", "1", "--out"]
     command = [sys.executable, "-m", "grader", "class", *options, str(tmp_path / "killed")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
