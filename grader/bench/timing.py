@@ -65,10 +65,10 @@ class Usage:
     all: float
 
     @classmethod
-    def now(cls, pids: Iterable[int] = ()) -> Usage:
-        """From Linux's counters; zeros where there are none."""
+    def now(cls, pids: Iterable[int]) -> Usage:
+        """Of these processes, from Linux's counters; zeros where there are none."""
         own = waited = 0.0
-        for pid in (os.getpid(), *pids):
+        for pid in pids:
             for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
                 try:
                     ran, delayed, *_ = map(int, task.read_text().split())
@@ -130,7 +130,7 @@ class Measurement:
         self.faults: dict[str, Exception] = {}
         self._calls: dict[str, int] = {}
         self._warm: dict[str, bool] = {}
-        self._pids = [pid for one in self.contenders.values() for pid in one.pids]
+        self._pids = [os.getpid(), *(pid for one in contenders.values() for pid in one.pids)]
 
     def calibrate(self) -> None:
         """Let everybody compute once and be checked; those who fail drop out."""
@@ -221,8 +221,11 @@ class Measurement:
     def _watched(
         self, name: str, run: Callable[[str], tuple[int, float]]
     ) -> tuple[int, float, bool]:
-        """Calls and seconds of a run, and whether the threads waited for processors."""
-        pids = self.contenders[name].pids
+        """Calls and seconds of a run, and whether those that compute waited for processors.
+
+        Where they have a process of their own, the threads of this one, which watch it, may wait.
+        """
+        pids = self.contenders[name].pids or (os.getpid(),)
         before = Usage.now(pids)
         calls, seconds = run(name)
         waited = Usage.now(pids).waited - before.waited

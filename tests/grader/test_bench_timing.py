@@ -1,7 +1,9 @@
 """Rounds: who takes turns, what counts, what drops out; and the rows that follow."""
 
+import itertools
 import json
 import math
+import os
 import time
 
 import numpy as np
@@ -218,11 +220,11 @@ def test_nobody_knows_how_many_calls_a_sample_has(monkeypatch):
 
 
 def test_the_counters_of_this_machine_grow():
-    before = Usage.now()
+    before = Usage.now([os.getpid()])
     end = time.perf_counter() + 0.05
     while time.perf_counter() < end:
         pass
-    after = Usage.now()
+    after = Usage.now([os.getpid()])
     assert after.own >= before.own
     assert after.all >= before.all
 
@@ -298,3 +300,17 @@ def test_threads_on_one_core_get_time_to_spread(count, waits, expected, monkeypa
     monkeypatch.setattr(found, "_watched", watched)
     found._spread("ours")
     assert len(runs) == expected
+
+
+@pytest.mark.parametrize(("apart", "waits"), [((4711,), False), ((), True)])
+def test_only_those_that_compute_are_disturbed_by_waiting(apart, waits, monkeypatch):
+    """A thread of this process that watches another one may wait as long as it likes."""
+    found = measurement([], ours=np.matmul)
+    found.contenders["ours"].pids = apart
+    waited = itertools.count()
+
+    def now(cls, pids):
+        return cls(0.0, float(next(waited)) if os.getpid() in pids else 0.0, 0.0)
+
+    monkeypatch.setattr(Usage, "now", classmethod(now))
+    assert found._watched("ours", lambda name: (1, 0.1)) == (1, 0.1, waits)
