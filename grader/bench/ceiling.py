@@ -10,7 +10,6 @@ what is measured, a machine that is slower for a while is so for both.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -73,8 +72,8 @@ class Ceiling(Here):
         """Compile it; AbsentError says why it cannot be."""
         super().__init__(workload)
         machine = detect()
-        computing = workload.flops / machine.peak_flops
-        self.computes = computing >= workload.bytes / machine.bandwidth
+        moving = workload.bytes / machine.bandwidth
+        self.computes = workload.flops / machine.peak_flops >= moving
         self.memory: list[Array] = []
         self._calls: Callable[[int], Any]
         self._library = library = _library(machine.vector_bytes)
@@ -83,7 +82,7 @@ class Ceiling(Here):
             compute = library.symbol("compute_everywhere", "void (*)(long)")
             self._calls = lambda calls: compute(calls * steps)
             return
-        written = sum(4 * math.prod(shape) for shape in workload.outputs)
+        written = sum(out.nbytes for out in self.outs)
         sizes = [-(-n // machine.vector_bytes) for n in (workload.bytes - written, written)]
         self.memory = [aligned_empty((n * machine.vector_bytes,), uint8) for n in sizes]
         for array in self.memory:

@@ -79,9 +79,8 @@ class Row:
             middle = median(self.ratios[name])
             assert middle is not None
             self.ratio[name] = middle
-        bounds = [1 / ratio for ratio in self.ratios.pop(ROOFLINE, [])]
-        self.roofline = median(bounds)
         self.ratio.pop(ROOFLINE, None)
+        self.roofline = median(1 / ratio for ratio in self.ratios.pop(ROOFLINE, ()))
 
     def fail(self, why: str, *, blameless: bool = False) -> None:
         """No measurement of ours, and so no ratio."""

@@ -3,7 +3,7 @@
 In a round everybody gets the same fresh inputs, one after the other, in an order that turns round
 every time, with a pause before each, in which the threads of the last one fall asleep. What one
 needs is the mean over as many calls as fill a few milliseconds, and some more, after one call that
-is not counted.
+is not counted, and of several threads as many as they need to have a core each.
 The result of every timed sample is checked. A round counts as disturbed if our threads had
 to wait for a processor, or if other processes used one; it is replaced, so far as there is time.
 """
