@@ -7,6 +7,7 @@ Nothing is placed outside of the folder or through a link; no more is written th
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import lzma
 import os
@@ -134,7 +135,7 @@ def _untar(
                 path = allowance.admit(member.name, member.size)
                 _expect_ordinary(member, path)
                 _expect_free(folder, path, is_folder=member.isdir())
-                _extract(tar, member, folder)
+                _extract(tar, member, folder, path)
 
 
 def _expect_ordinary(member: tarfile.TarInfo, path: PurePosixPath) -> None:
@@ -143,13 +144,34 @@ def _expect_ordinary(member: tarfile.TarInfo, path: PurePosixPath) -> None:
         raise Refused(f"holds {path}, which is no file, folder or link")
 
 
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    try:
-        tar.extract(member, folder, filter="data")
-    except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
-        raise Refused(f"holds {_brief(member.name)}, a link to a place outside") from None
-    except KeyError:
-        raise Refused(f"holds {_brief(member.name)}, a link to no file of it") from None
+def _extract(
+    tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, path: PurePosixPath
+) -> None:
+    """One member, without tarfile's filters, which Python has from 3.11.4 on."""
+    place = folder / path
+    if member.isdir():
+        place.mkdir(parents=True, exist_ok=True)
+    elif source := tar.extractfile(member) if member.isreg() else None:
+        _write(source, place, executable=bool(member.mode & 0o100))
+        with contextlib.suppress(OSError, OverflowError):
+            os.utime(place, (member.mtime, member.mtime))  # `make` compares them
+    else:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _link(member, folder, place)
+
+
+def _link(member: tarfile.TarInfo, folder: Path, place: Path) -> None:
+    """A symbolic link, whose target counts from where it stands, or a hard one."""
+    target = (place.parent if member.issym() else folder) / member.linkname
+    real = Path(os.path.realpath(target))
+    if os.path.isabs(member.linkname) or not real.is_relative_to(folder.resolve()):
+        raise Refused(f"holds {_brief(member.name)}, a link to a place outside")
+    if member.issym():
+        place.symlink_to(member.linkname)
+    elif real.is_file():
+        os.link(real, place)
+    else:
+        raise Refused(f"holds {_brief(member.name)}, a link to no file of it")
 
 
 def _expect_free(folder: Path, path: PurePosixPath, *, is_folder: bool) -> None:
@@ -176,18 +198,19 @@ def _unzip(archive: Path, folder: Path, allowance: Allowance) -> None:
             if member.flag_bits & 1:
                 raise Refused("is protected by a password")
             _expect_free(folder, path, is_folder=member.is_dir())
-            _write(zipped, member, folder / path)
+            if member.is_dir():
+                (folder / path).mkdir(parents=True, exist_ok=True)
+                continue
+            with zipped.open(member) as source:  # no more of it than the size that it names
+                _write(source, folder / path, executable=bool(member.external_attr >> 16 & 0o111))
 
 
-def _write(zipped: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path) -> None:
-    """One member; zipfile reads no more of it than the size that it names."""
-    if member.is_dir():
-        place.mkdir(parents=True, exist_ok=True)
-        return
+def _write(source: IO[bytes], place: Path, *, executable: bool) -> None:
+    """A file that is not there yet."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    with zipped.open(member) as source, place.open("xb") as target:
+    with place.open("xb") as target:
         shutil.copyfileobj(source, target)
-    if member.external_attr >> 16 & 0o111:
+    if executable:
         place.chmod(0o755)
 
 
