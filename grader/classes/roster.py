@@ -39,7 +39,7 @@ class Entry:
 
 def shown(text: str) -> str:
     """A text of a stranger on one line, with escapes for what cannot be seen."""
-    return "".join(c if is_seen(c) else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def is_seen(character: str) -> bool:

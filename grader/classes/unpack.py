@@ -103,7 +103,7 @@ def unpack(archive: Path, folder: Path) -> None:
         else:
             _untar(archive, folder, allowance, OPENERS[suffix or ""])
     except (*BROKEN, *UNFIT) as error:
-        why = shown(str(error)) or type(error).__name__
+        why = _brief(str(error)) or type(error).__name__
         raise Refused(f"is no archive that can be read: {why}") from None
 
 
@@ -210,8 +210,7 @@ def _write(source: IO[bytes], place: Path, *, executable: bool) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("xb") as target:
         shutil.copyfileobj(source, target)
-    if executable:
-        place.chmod(0o755)
+    place.chmod(0o755 if executable else 0o644)
 
 
 def expect_links_inside(folder: Path) -> None:
