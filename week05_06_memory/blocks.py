@@ -6,6 +6,11 @@ All that a block needs of a strip of rows is held for it: the elements x, if the
 load, the weights, if several sums or results use them, and by how much the sums so far count less.
 Each of these is filled by loops of its own, so that they can be scheduled one by one. A rest of the
 row is a block of another size, and a mask that ends all rows of a strip ends the loop over blocks.
+
+Weights that are the output as well (`weights`) lie in it, as they are beside the maximum so far,
+which is held too; afterwards each block is multiplied by what it counts less beside the last one:
+
+    p[j] ← EXP2(a·x(j) − a·m_J);   p[j] ← p[j]·(EXP2(a·m_J − a·m)·f)
 """
 
 from __future__ import annotations
@@ -26,8 +31,10 @@ from week03_loops.ops import REDUCE, ReduceArg
 from week03_loops.reduction import accumulator_dtype
 from week05_06_memory.masks import least
 from week05_06_memory.nests import joined, number, plus, renamed, times
+from week05_06_memory.ops import NUMBER
 from week05_06_memory.running import Running, Total
 from week05_06_memory.share import HEAVY
+from week05_06_memory.weights import Weights
 
 
 @dataclass
@@ -39,12 +46,16 @@ class Blocks:
         running: its maximum, and the sums.
         strip: the loop whose iterations are the rows of a block.
         size: of a block, along the counter.
+        weights: the rows that become the output.
+        free: whether the maximum may lose a NaN (`numbers`).
     """
 
     body: UOp
     running: Running
     strip: UOp
     size: int
+    weights: Weights | None = None
+    free: bool = False
     _held: dict[UOp, UOp] = field(default_factory=dict)
     _begun: dict[UOp, UOp] = field(default_factory=dict)
 
@@ -62,12 +73,18 @@ class Blocks:
         self._repeat(whole, inside, 0)
         if rest:
             self._repeat(1, loop(next(self._numbers), rest), whole * self.size)
-        return substitute(self.body, self._results())
+        found = self._results()
+        if self.weights is None:
+            return substitute(self.body, found)
+        return self._rescaled(self.weights, found)
 
     def _begin(self) -> None:
         """The maximum is −inf, the sums are 0."""
         top = self.running.top
         self._state(top, top.dtype, (self.strip,), -math.inf)
+        if self.weights:
+            arg = (self.running.counter.arg.size // self.size,)
+            self._tops = make(ALLOC, (), AllocArg(next(self._slots), top.dtype, arg, "LOCAL"))
         for total in self.running.totals:
             self._state(total.node, total.dtype, self._axes(total), 0.0)
 
@@ -116,7 +133,8 @@ class Blocks:
             x = self._kept(x, block, inside)
         place = index(make(AFTER, (self._held[top], self._begun[top], block)), self.strip)
         old = make(LOAD, (place,))
-        new = make(MAX, (old, self._total(MAX, x, inside)))
+        terms = make(NUMBER, (x,)) if self.free else x
+        new = make(MAX, (old, self._total(MAX, terms, inside)))
         scales = {
             w: self._alloc(accumulator_dtype(top.dtype), (self.strip,)) for w in self._weights
         }
@@ -125,13 +143,19 @@ class Blocks:
             for weight, held in scales.items()
         ]
         risen = self._closed(joined([*stores, make(STORE, (place, new))]), self.strip)
-        now = _subtracted(self._load(self._held[top], risen, (self.strip,)))
+        highest = self._load(self._held[top], risen, (self.strip,))
+        now = _subtracted(highest)
         weights = {w: substitute(w, {running.x: x, top: now}) for w in self._weights}
         for weight, value in weights.items():
             users = [t for t in running.totals if t.weight is weight]
-            if len(users) > 1 or open_ranges(users[0].node) - running.loops:
+            if self.weights and weight is self.weights.over:
+                weights[weight] = self._stored(self.weights, value, at, block, inside)
+            elif len(users) > 1 or open_ranges(users[0].node) - running.loops:
                 weights[weight] = self._kept(value, block, inside)
         updated = {}
+        if self.weights:
+            held = index(make(AFTER, (self._tops, *self._outer)), block)
+            updated[self.weights.node] = make(STORE, (held, highest))
         for total in running.totals:
             factors = [weights[total.weight], *(substitute(f, here) for f in total.rest)]
             added = self._total(ADD, _product(factors, total.dtype), inside)
@@ -163,6 +187,33 @@ class Blocks:
         full = self._closed(make(STORE, (index(begin, *axes), value)), *axes)
         return self._load(place, full, axes)
 
+    def _stored(self, weights: Weights, value: UOp, at: UOp, block: UOp, inside: UOp) -> UOp:
+        """A weight where it is part of the output."""
+        place, here = weights.row.place.src[0], {weights.item: at}
+        begin = make(AFTER, (place, *self._outer, block))
+        full = self._closed(make(STORE, (weights.row.element(begin, here), value)), inside)
+        return make(LOAD, (weights.row.element(make(AFTER, (place, full)), here),))
+
+    def _rescaled(self, weights: Weights, found: dict[UOp, UOp]) -> UOp:
+        """The body with what its weights became, block by block."""
+        top, size, row = self.running.top, self.size, weights.row
+        block = loop(next(self._numbers), weights.item.arg.size // size)
+        inside = loop(next(self._numbers), size)
+        begun = self._begun[top]
+        held = make(LOAD, (row.element(make(AFTER, (row.place.src[0], begun)), {}),))
+        factor = self._scale(weights.over, self._load(self._tops, begun, (block,)), found[top])
+        found[weights.node] = make(MUL, (held, factor))
+        for node in row.value.toposort():
+            if node.op is MUL and weights.node in node.src:
+                other = node.src[node.src[0] is weights.node]
+                found[node] = make(MUL, (held, make(MUL, (factor, substitute(other, found)))))
+        store, *loops = self.body.src
+        at = {weights.item: plus(times(block, size), inside)}
+        inner = make(END, (substitute(substitute(store, found), at), inside))
+        rows = [r for r in loops if r is not weights.item]
+        whole = make(END, (inner, block))
+        return make(END, (whole, *rows)) if rows else whole
+
     def _load(self, held: UOp, after: UOp, axes: tuple[UOp, ...]) -> UOp:
         return make(LOAD, (index(make(AFTER, (held, after)), *axes),))
 
@@ -183,7 +234,7 @@ class Blocks:
         shape = tuple([r.arg.size for r in axes])
         return make(ALLOC, (), AllocArg(next(self._slots), dtype, shape, "LOCAL"))
 
-    def _results(self) -> Mapping[UOp, UOp]:
+    def _results(self) -> dict[UOp, UOp]:
         """What stands in place of the maximum and of the sums."""
         top = self.running.top
         found = {top: self._load(self._held[top], self._begun[top], (self.strip,))}

@@ -13,13 +13,13 @@ from week01_uops.node import Op, UOp
 from week01_uops.ops import EXP2, LOG2
 from week02_render.c_kernel import Tables
 from week02_render.c_prelude import PRELUDE
-from week02_render.c_text import C_TEXT, Terms, TextRule, call, rounded
-from week02_render.c_types import SUM, Term, at
+from week02_render.c_text import C_TEXT, Terms, TextRule, call, rounded, wide
+from week02_render.c_types import SHORT, SUM, Term, at
 from week02_render.render import render_c
 from week05_06_memory.c_vector_access import VECTOR_STATEMENTS
 from week05_06_memory.c_vector_kernel import VectorKernel
 from week05_06_memory.c_vector_prelude import VECTOR_PRELUDE
-from week05_06_memory.ops import SQRT
+from week05_06_memory.ops import LARGER, SQRT
 
 
 def of_float32(name: str) -> TextRule:
@@ -40,11 +40,17 @@ def square_root(node: UOp, terms: Terms) -> Term:
     return rounded(node.dtype, call(f"__builtin_sqrt{suffix}", x))
 
 
+def larger(node: UOp, terms: Terms) -> Term:
+    """One comparison; halves are floats."""
+    return call(f"larger_{SHORT[wide(node.dtype)]}", *terms)
+
+
 SCALAR_TEXT: Mapping[Op, TextRule] = {
     **C_TEXT,
     EXP2: of_float32("exp2"),
     LOG2: of_float32("log2"),
     SQRT: square_root,
+    LARGER: larger,
 }
 """The text of scalars, with the functions that vectors have."""
 

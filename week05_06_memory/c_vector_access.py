@@ -16,11 +16,11 @@ from week02_render.c_text import call
 from week02_render.c_types import ATOM, CHOICE, UNARY, Term, at
 from week02_render.ops import END, LOAD, RANGE, STORE
 from week05_06_memory.c_vector_element import Element
-from week05_06_memory.c_vector_kernel import Across, VectorKernel, lane_of, no_place
+from week05_06_memory.c_vector_kernel import MAXIMA, Across, VectorKernel, lane_of, no_place
 from week05_06_memory.c_vector_squares import Square
 from week05_06_memory.c_vector_text import lanes_in
 from week05_06_memory.c_vector_types import held, is_vector, lanes_of, spread, vector_type
-from week05_06_memory.ops import FETCH, STREAM
+from week05_06_memory.ops import FETCH, LARGER, STREAM
 
 IN_REGISTERS = (16, 32, 64)
 """Bytes of the vectors that some machine's registers hold."""
@@ -185,7 +185,7 @@ def _store_by_lanes(e: Element, value: Term) -> None:
     kernel.line(f"for (int {k} = 0; {k} < {lanes}; {k}++) {guard}{assignment}")
 
 
-REDUCTIONS = {ADD: "sum", MUL: "product", MAX: "largest"}
+REDUCTIONS = {ADD: "sum", MUL: "product", MAX: "largest", LARGER: "top"}
 
 
 def _combine(e: Element, across: Across) -> None:
@@ -203,7 +203,7 @@ def _combine(e: Element, across: Across) -> None:
 def _reduced(kernel: VectorKernel, op: UOp, part: UOp) -> Term:
     """One scalar for all lanes of a value."""
     assert kernel.vector is not None
-    dtype = held(part) if op.op is MAX or op.dtype is bool_ else held(op)
+    dtype = held(part) if op.op in MAXIMA or op.dtype is bool_ else held(op)
     x = spread(part, kernel.term(part), lanes_of(kernel.vector), dtype)
     if op.dtype is bool_:
         x = Term(f"-{at(UNARY, x)}", UNARY, x.lanes)

@@ -26,9 +26,10 @@ from week05_06_memory.c_vector_squares import Square, quads, squares
 from week05_06_memory.c_vector_text import VECTOR_TEXT, lanes_in
 from week05_06_memory.c_vector_types import held, is_vector, lanes_of, vector_type
 from week05_06_memory.flat import flat
-from week05_06_memory.ops import MARKS, STREAM
+from week05_06_memory.ops import LARGER, MARKS, STREAM
 
-ACROSS = frozenset({ADD, MUL, MAX})
+MAXIMA = frozenset({MAX, LARGER})
+ACROSS = frozenset({ADD, MUL}) | MAXIMA
 """What the lanes of a vector can be combined by."""
 
 Lane = int | str
@@ -54,10 +55,10 @@ class Across:
 
 
 def _chain(value: UOp, where: Access) -> Across | None:
-    """`value` as a chain of one op that begins with a LOAD of the element."""
+    """`value` as a chain of one op, or of maxima, that begins with a LOAD of the element."""
     steps: list[tuple[UOp, UOp]] = []
-    op = value.op
-    while value.op is op and op in ACROSS:
+    alike = MAXIMA if value.op in MAXIMA else ACROSS & {value.op}
+    while value.op in alike:
         for first, part in (value.src, value.src[::-1]):
             element = computed(first)
             if element.op is LOAD and len(element.src) == 1 and access(element.src[0]) == where:

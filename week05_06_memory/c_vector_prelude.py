@@ -88,13 +88,19 @@ _FLOAT = {
     "all_T": "inline T all_T(E x) {\n    return x - (T){};\n}\n",
     # One instruction, which gives y if either is NaN; gcc takes the loop apart where it stands
     # between loads that have other users.
-    "max_T": """\
-inline T max_T(T x, T y) {
+    "larger_T": """\
+inline T larger_T(T x, T y) {
 #if MAXES
-    __asm__("LARGER %1, %2, %0" : "=v"(y) : "v"(y), "v"(x));
+    __asm__("VMAX %1, %2, %0" : "=v"(y) : "v"(y), "v"(x));
 #else
     for (int k = 0; k < COUNT; k++) y[k] = x[k] > y[k] ? x[k] : y[k];
 #endif
+    return y;
+}
+""",
+    "max_T": """\
+inline T max_T(T x, T y) {
+    y = larger_T(x, y);
     I m = x != x;
     return (T)((m & (I)x) | (~m & (I)y));
 }
@@ -115,6 +121,8 @@ inline T keep_T(T x) {
     "sum_T": "inline E sum_T(T x) {\n    return sum_H(low_T(x) + high_T(x));\n}\n",
     "product_T": "inline E product_T(T x) {\n    return product_H(low_T(x) * high_T(x));\n}\n",
 }
+
+_SCALAR = {"larger_T": "inline T larger_T(T x, T y) {\n    return x > y ? x : y;\n}\n"}
 
 _INTEGER = {
     "all_T": "inline T all_T(E x) {\n    return x + (T){};\n}\n",
@@ -179,8 +187,12 @@ def _functions(dtype: DType, lanes: int) -> Mapping[str, str]:
     of_kind = _FLOAT if dtype.is_float else _INTEGER
     if lanes == 4:
         totals = _FOUR_FLOATS if dtype.is_float else {}
-        return {"pick_T": _PICK} | _VECTOR | of_kind | _FOUR | totals
-    return _VECTOR | of_kind | (_ACROSS if lanes > 2 else _PAIR)
+        found = {"pick_T": _PICK} | _VECTOR | of_kind | _FOUR | totals
+    else:
+        found = _VECTOR | of_kind | (_ACROSS if lanes > 2 else _PAIR)
+    if dtype.is_float:
+        found["top_T"] = found["largest_T"].replace("largest", "top").replace("max", "larger")
+    return found
 
 
 def _transposition(dtype: DType, lanes: int) -> Iterator[tuple[str, str]]:
@@ -257,7 +269,7 @@ def _of_type(dtype: DType, lanes: int, templates: Mapping[str, str]) -> Iterator
         "HOLD": f"hold{size * lanes}",
         "STREAMS": _STREAMS.get(size * lanes, "0"),
         "MAXES": _MAXES.get(size * lanes, "0"),
-        "LARGER": "vmaxps" if dtype.bits == 32 else "vmaxpd",
+        "VMAX": "vmaxps" if dtype.bits == 32 else "vmaxpd",
         "W": VALUE_TYPE[dtype] if dtype.is_float else f"uint{max(dtype.bits, 32)}_t",
     }
     for name, template in templates.items():
@@ -319,6 +331,7 @@ _REGISTERS = {8: "", 16: "__SSE2__", 32: "__AVX__", 64: "__AVX512F__", 128: "", 
 
 VECTOR_PRELUDE: Mapping[str, str] = {
     **dict(pair for size, machine in _REGISTERS.items() for pair in _register(size, machine)),
+    **dict(p for d in (dtypes.float32, dtypes.float64) for p in _of_type(d, 1, _SCALAR)),
     **dict(p for n in LANES for dtype in ELEMENTS for p in _of_type(dtype, n, _TYPES)),
     **dict(
         p for n in LANES for dtype in ELEMENTS for p in _of_type(dtype, n, _functions(dtype, n))

@@ -37,7 +37,7 @@ from week05_06_memory.c_vector_types import (
     spread,
     vector_type,
 )
-from week05_06_memory.ops import SQRT
+from week05_06_memory.ops import LARGER, SQRT
 
 VectorRule = Callable[[UOp, Terms], Term | None]
 
@@ -126,6 +126,11 @@ def _maximum(node: UOp, terms: Terms) -> Term:
     if is_variable(node.src[0]):  # a running maximum stands second, where its chain is short
         terms = terms[::-1]
     return converted(call(f"max_{vector}", *terms), dtype, held(node))
+
+
+def _larger(node: UOp, terms: Terms) -> Term:
+    dtype = held(node)
+    return call(f"larger_{vector_type(dtype, lanes_in(terms))}", *all_spread(node, terms, dtype))
 
 
 def _absolute(node: UOp, terms: Terms) -> Term | None:
@@ -233,6 +238,7 @@ VECTOR_TEXT: Mapping[Op, VectorRule] = {
     week01.ADD: _add,
     week01.MUL: _multiply,
     week01.MAX: _maximum,
+    LARGER: _larger,
     week01.FLOORDIV: _divide("/"),
     week01.FLOORMOD: _divide("%"),
     week01.CMPLT: _compare("<", ORDER),

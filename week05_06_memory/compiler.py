@@ -23,12 +23,15 @@ from week05_06_memory.absorb import absorb
 from week05_06_memory.bounds import bound_masks
 from week05_06_memory.c_vector import render_vector_c
 from week05_06_memory.expand import accumulate
+from week05_06_memory.forward import forward
 from week05_06_memory.inplace import hold_in_output
 from week05_06_memory.layout import lay_out
 from week05_06_memory.machine import Machine, detect
+from week05_06_memory.numbers import larger, numbers
 from week05_06_memory.onehot import ONE_HOT
 from week05_06_memory.online import online
 from week05_06_memory.ops import INTERNAL, OPS
+from week05_06_memory.outside import take_outside
 from week05_06_memory.overwrite import overwrite
 from week05_06_memory.roots import ROOTS
 from week05_06_memory.scatter import scatter
@@ -61,7 +64,11 @@ OVERWRITE = Pass(
     "overwrite", "loop", on_kernels(overwrite), LOOP, "store nothing where what was there stays"
 )
 SCATTER = Pass("scatter", "loop", scatter, LOOP, "make one-hot sums over results scatter loops")
+OUTSIDE = Pass("outside", "loop", on_kernels(take_outside), LOOP, "take common factors out of sums")
 BOUNDS = Pass("bounds", "loop", on_kernels(bound_masks), LOOP, "end loops where a mask begins")
+NUMBERS = Pass(
+    "numbers", "loop", on_kernels(numbers), LOOP, "mark maxima of which a NaN may be lost"
+)
 TIDY = replace(indices(RULES_OF_LOOPS + WIDE_SUMS, LOOP), name="tidy")
 
 
@@ -79,6 +86,9 @@ def _stages(machine: Machine) -> Pass:
 
 UNROLL = Pass("unroll", "kernel", on_kernels(unrolled), LOOP, "copy what is unrolled")
 ACCUMULATE = replace(week03.ACCUMULATE, run=on_kernels(accumulate), leaves=WIDER[week02.LOOP])
+LARGER = Pass(
+    "larger", "kernel", on_kernels(larger), ACCUMULATE.leaves, "compare once where nothing is NaN"
+)
 
 
 def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> Pipeline:
@@ -89,6 +99,8 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
     about = "compute once what two nests have in common"
     shared = Pass("share", "loop", share(machine), LOOP, about)
     arranged = scheduled(machine, schedules)
+    about = "sum what a loop stores as it is stored"
+    followed = Pass("forward", "kernel", forward(machine), ACCUMULATE.leaves, about)
     fused = replace(week04.FUSE, run=fuse_with(BYTES * machine.balance / 2))
     schedule = Pass("schedule", "tile", arranged, LOOP, "arrange each kernel's loops")
     return (
@@ -97,9 +109,11 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
         .insert(LAYOUT, after="fuse")
         .insert(ABSORB, OVERWRITE, SCATTER, after="loops")
         .replace_pass("indices")
-        .insert(indices(RULES_OF_LOOPS, LOOP), blocks, strips, shared, BOUNDS, after="merge")
-        .insert(TIDY, _stages(machine), schedule, UNROLL, after="plan")
+        .insert(indices(RULES_OF_LOOPS, LOOP), blocks, strips, OUTSIDE, shared, after="merge")
+        .insert(BOUNDS, after="share")
+        .insert(TIDY, NUMBERS, _stages(machine), schedule, UNROLL, after="plan")
         .replace_pass("accumulate", ACCUMULATE)
+        .insert(LARGER, followed, after="accumulate")
     )
 
 

@@ -27,11 +27,19 @@ def _first_of_tile(scope: LoopScope, node: UOp) -> Array:
     return np.asarray(np.minimum(first, node.arg.size - node.arg.by))
 
 
+def _larger(scope: LoopScope, node: UOp) -> Array:
+    """X if x > y, else y."""
+    x, y = map(scope.value, node.src)
+    return np.where(numerics.wide(x) > numerics.wide(y), x, y)
+
+
 MEANING: Mapping[Op, Meaning] = {
     **week04.MEANING,
     **dict.fromkeys(ops.MARKS, lambda scope, node: scope.raw(node.src[0])),
     ops.SQRT: _square_root,
     ops.TILE: _first_of_tile,
+    ops.NUMBER: lambda scope, node: scope.value(node.src[0]),
+    ops.LARGER: _larger,
 }
 
 

@@ -26,7 +26,7 @@ from week05_06_memory.traffic import bytes_of
 
 def hold_in_output(body: UOp, machine: Machine, trace: Trace) -> UOp:
     """The body with one STAGE of rows laid into the output that it stores."""
-    row = _row_of(body)
+    row = row_of(body)
     if row is None:
         return body
     small = machine.vector_registers * machine.vector_bytes // 2
@@ -37,7 +37,7 @@ def hold_in_output(body: UOp, machine: Machine, trace: Trace) -> UOp:
     return body
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """What a body stores: every element of its output once, in an iteration of its own.
 
     Attributes:
@@ -58,7 +58,7 @@ class _Row(NamedTuple):
         return index(place, *(inner.get(i, i) for i in self.indices))
 
 
-def _row_of(body: UOp) -> _Row | None:
+def row_of(body: UOp) -> Row | None:
     """A body that is one nest of plain loops over one output that it does not read."""
     store = body.src[0]
     if body.op is not END or store.op is not STORE or len(store.src) > 2:
@@ -74,17 +74,17 @@ def _row_of(body: UOp) -> _Row | None:
     )
     once = len(set(counters)) == len(counters) and set(counters) == set(body.src[1:])
     is_read = any(n.op is LOAD and storage_of(n.src[0]) is param for n in body.toposort())
-    return _Row(value, place) if whole and once and not is_read else None
+    return Row(value, place) if whole and once and not is_read else None
 
 
-def _axes_in_place(held: UOp, row: _Row) -> tuple[UOp, ...]:
+def _axes_in_place(held: UOp, row: Row) -> tuple[UOp, ...]:
     """The loops of the output over a STAGE; none unless each element is read where it is stored."""
     axes = _axes(held, row) if held.dtype is row.value.dtype else ()
     alone = open_ranges(held) == open_ranges(row.place) - set(axes)
     return axes if axes and alone and _read_in_place(held, axes, row.value) else ()
 
 
-def _axes(held: UOp, row: _Row) -> tuple[UOp, ...]:
+def _axes(held: UOp, row: Row) -> tuple[UOp, ...]:
     """The loops of the output over the axes of a STAGE; none if it is not read along them."""
     loops = set(row.indices)
     for node in toposort((row.value,)):
@@ -109,7 +109,7 @@ def _read_in_place(held: UOp, axes: tuple[UOp, ...], value: UOp) -> bool:
     )
 
 
-def _laid(body: UOp, held: UOp, axes: tuple[UOp, ...], row: _Row) -> UOp:
+def _laid(body: UOp, held: UOp, axes: tuple[UOp, ...], row: Row) -> UOp:
     """The body with a STAGE made part of the output."""
     ranges = held.src[1:]
     param = row.place.src[0]

@@ -127,6 +127,7 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     repeated = [a for a in inner if _repeats(a, summed)]
     loads = sum(_load_cost(a, tile, nest, machine) for a in repeated)
     loads += _packed_in_vain(repeated, tile, nest, machine)
+    loads *= 2 if _parts_vectors(nest, tile, machine) else 1
     turns = math.prod(map(tile.turns, summed))
     chain = machine.latency * chains if nest.sums and turns > 1 else 0.0
     memory = _memory(repeated, tile, nest, machine)
@@ -137,6 +138,16 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     once = _once(nest, tile, turns, machine)
     total = tiles * (turns * cycles + once)
     return Estimate(total, cycles, arithmetic, loads, chain, memory, registers)
+
+
+def _parts_vectors(nest: Nest, tile: Tile, machine: Machine) -> bool:
+    """Whether a nest loads a row that registers hold in pieces that no other one uses."""
+    if not nest.outer or tile.vector is None:
+        return False
+    size = max((a.bytes for a in nest.accesses), default=4)
+    row = size * nest.iterations
+    held = machine.vector_registers * machine.vector_bytes // 2
+    return bool(tile.lanes * size < machine.vector_bytes <= row <= held)
 
 
 def _repeats(access: Access, summed: tuple[UOp, ...]) -> bool:
@@ -380,5 +391,8 @@ def _once(nest: Nest, tile: Tile, turns: float, machine: Machine) -> float:
     if tile.vector in nest.summed:
         results = math.prod(c for r, c in tile.copies.items() if r not in nest.summed)
         parts = tile.copies_of(frozenset(nest.summed)) if turns > 1 else 1
-        cost += results * (parts - 1 + 2.0 * math.log2(tile.lanes)) / machine.units
+        size = tile.lanes * max(s.dtype.bits for s in nest.sums) // 8
+        halves = (size >> n for n in range(1, tile.lanes.bit_length()))
+        across = 2.0 * sum(_width(half, machine) for half in halves)
+        cost += results * (parts - 1 + across) / machine.units
     return cost + 4.0

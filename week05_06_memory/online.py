@@ -25,10 +25,12 @@ from week04_fusion.merge import describe, replace_calls
 from week05_06_memory.blocks import Blocks
 from week05_06_memory.machine import Machine
 from week05_06_memory.nests import find_range, fresh_numbers, number
+from week05_06_memory.numbers import is_free
 from week05_06_memory.running import NoBlocks, find_running
 from week05_06_memory.split import split
 from week05_06_memory.strips import Join, Refusal, hold_strips, is_order_free
 from week05_06_memory.traffic import HIDDEN, ROWS, Strip, byte_cost, bytes_of, has_stage
+from week05_06_memory.weights import Weights
 
 
 def online(machine: Machine) -> PassFunction:
@@ -102,7 +104,10 @@ def in_blocks(body: UOp, shape: BlockShape) -> UOp:
         if shape.rows < strip.arg.size:
             body = split(body, strip.arg.id, shape.rows, into)
             strip = find_range(body, into[1])
-    found = Blocks(body, find_running(body), strip, shape.size).run()
+    running = find_running(body)
+    weights = Weights.of(body, running) if shape.weights else None
+    free = is_free(running.top, body.toposort())
+    found = Blocks(body, running, strip, shape.size, weights, free).run()
     if shape.rows == 1:
         found = substitute(found, {strip: number(0)})
     if has_stage(found):
@@ -126,11 +131,16 @@ def rows_first(body: UOp) -> UOp:
 
 @dataclass(frozen=True)
 class BlockShape:
-    """A block: so many iterations of a loop over rows, and so many elements of each row."""
+    """A block: so many iterations of a loop over rows, and so many elements of each row.
+
+    Attributes:
+        weights: whether the weights of whole rows are held in the output that they become.
+    """
 
     row: UOp | None
     rows: int
     size: int
+    weights: bool = False
 
     @staticmethod
     def of(body: UOp, machine: Machine) -> BlockShape:
@@ -149,6 +159,9 @@ class BlockShape:
             held = max(held, strip.held(body))
             again = strip.read_again(running.x, *(f for t in running.totals for f in t.rest))
         if held <= _cache(machine) // 2:
+            size = _divisor(length, machine.l1 // 8 // each, machine.vector_bytes // each)
+            if size and not again and held > machine.l1 and Weights.of(body, running):
+                return BlockShape(row, 1, size, weights=True)
             raise NoBlocks(f"{held:.3g} bytes of rows fit in half of the second cache")
         if again and not running.loops.issubset(loops):
             raise NoBlocks("its rows are computed in loops of their own")
@@ -162,6 +175,16 @@ class BlockShape:
             rows *= 2
         rows = min(rows, row.arg.size)
         return BlockShape(row, rows, min(max(size, _power(elements // rows)), length))
+
+
+def _divisor(length: int, most: int, lanes: int) -> int:
+    """The most elements that divide a row, up to a number; 0 if that is far less."""
+    found = [n for n in range(lanes, most + 1, lanes) if length % n == 0]
+    return max((n for n in found if LEAST * n >= most), default=0)
+
+
+LEAST = 4
+"""A block is at least this part of what it may be: between two, the machine waits."""
 
 
 def _power(size: int) -> int:

@@ -1,9 +1,10 @@
-"""What weeks 5 and 6 add to the ops: nothing that a file may hold, and four internal ops.
+"""What weeks 5 and 6 add to the ops: nothing that a file may hold, and six internal ops.
 
 STREAM marks a place that is written past the caches: `STORE(STREAM(p), v)`. FETCH marks one from
 which on, some elements ahead, is read soon: `LOAD(FETCH(p))`. SQRT is √x, rounded once and of −0
 equal to 0, which machines compute faster than 2^(½·log₂ x). TILE is the first iteration of a tile,
-of which the last one overlaps the one before it: TILE(r) = min(r·by, size − by).
+of which the last one overlaps the one before it: TILE(r) = min(r·by, size − by). NUMBER(x) is x, of
+which a maximum may lose a NaN. LARGER(x, y) is x if x > y, else y: their maximum if x is no NaN.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from week01_uops.args import Record, integer, key
 from week01_uops.node import Interval, Op, Type, UOp
-from week01_uops.signatures import expect_value, floating, unary
+from week01_uops.signatures import binary, expect_value, floating, unary
 from week02_render.ops import RANGE, expect_place
 from week04_fusion import ops as week04
 
@@ -58,9 +59,11 @@ def _tile_interval(node: UOp) -> Interval:
 
 TILE = Op("TILE", 5, (1, 1), _tile, Record(TileArg), _tile_interval, internal=True)
 SQRT = Op("SQRT", 5, (1, 1), unary(floating), internal=True)
+NUMBER = Op("NUMBER", 5, (1, 1), unary(floating), internal=True)
+LARGER = Op("LARGER", 5, (2, 2), binary(floating), internal=True)
 
 OPS = week04.OPS
-INTERNAL = week04.INTERNAL | MARKS | {SQRT, TILE}
+INTERNAL = week04.INTERNAL | MARKS | {SQRT, TILE, NUMBER, LARGER}
 
 
 def kind_of(item: UOp) -> str:

@@ -96,9 +96,9 @@ def test_pooling(judge, pool):
 # Rows and columns ---------------------------------------------------------------------------------
 
 
-@sizes((37, 1030), (3, 9001), (500, 3), (1, 70001))
+@sizes((37, 1030), (3, 9001), (500, 3), (1, 70001), (5, 1024), (2, 16384))
 def test_softmax(judge, shape):
-    """Rows that fit a cache, and some that do not."""
+    """Rows that fit a cache and some that do not, of sizes even and odd."""
     (x,) = tensors(shape)
     runs(judge, library.softmax(x), special=True)
 

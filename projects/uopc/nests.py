@@ -33,7 +33,7 @@ from week02_render.ops import (
 )
 from week03_loops.ops import REDUCE
 from week04_fusion.ops import STAGE
-from week05_06_memory.ops import SQRT, STREAM
+from week05_06_memory.ops import LARGER, SQRT, STREAM
 from week05_06_memory.scheduling import kernel_names
 
 LONGEST = 72
@@ -42,7 +42,7 @@ LONGEST = 72
 WIDEST = 96
 """Characters of a kernel's head on one line."""
 
-VALUES = (ELEMENTWISE - {NEG}) | {KEEP, SQRT, REDUCE}
+VALUES = (ELEMENTWISE - {NEG}) | {KEEP, LARGER, SQRT, REDUCE}
 
 
 def is_nest(program: UOp) -> bool:

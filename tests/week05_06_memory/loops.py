@@ -17,7 +17,8 @@ from week05_06_memory.machine import detect
 SMALL = replace(detect(), l1=1 << 10, l2=8 << 10, l3=64 << 10)
 """A machine with caches so small that small programs are large."""
 
-SCHEDULING = ("schedule", "unroll")
+SCHEDULING = ("numbers", "schedule", "unroll", "larger")
+"""What the C text of week 2 cannot be without."""
 
 
 def pipeline(*without: str, until: str | None = None) -> Pipeline:

@@ -56,6 +56,9 @@ def check(data: st.DataObject) -> None:
         raise
 
 
+AFTERWARDS = ("schedule", "unroll", "accumulate", "larger", "forward", "linearize")
+
+
 def compare(whole, inputs, schedules):
     """The levels behind the schedule, interpreted, and the compiled program."""
     given = {name: from_json(to_json(steps)) for name, steps in schedules.items()}
@@ -63,7 +66,7 @@ def compare(whole, inputs, schedules):
 
     def interpret(step):
         verifier(step)
-        if step.of.name in ("schedule", "unroll", "accumulate", "linearize"):
+        if step.of.name in AFTERWARDS:
             found = evaluate(step.after, inputs, state={})
             assert not (w := wrong(whole, inputs, found)), f"{step.of.name}: {w}"
 

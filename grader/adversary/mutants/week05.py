@@ -22,7 +22,17 @@ from week02_render.ops import LOAD, RANGE, STORE
 from week02_render.render import render_c
 from week03_loops import reduction
 from week03_loops.compiler import RULES_OF_LOOPS as LOOPS
-from week05_06_memory import blocks, c_vector_kernel, dependence, expand, split, staging
+from week05_06_memory import (
+    blocks,
+    c_vector_kernel,
+    dependence,
+    expand,
+    forward,
+    numbers,
+    outside,
+    split,
+    staging,
+)
 from week05_06_memory.absorb import absorb
 from week05_06_memory.c_vector import C
 from week05_06_memory.c_vector_text import VECTOR_TEXT, VectorRule
@@ -122,6 +132,15 @@ def _none_carried(nest: object, still: frozenset[UOp] = frozenset()) -> frozense
     return frozenset()
 
 
+_KEY = forward._key
+
+
+def _elsewhere(place: UOp) -> tuple[object, ...]:
+    """Elements of a storage are not told apart."""
+    storage, terms, _ = _KEY(place)
+    return storage, terms, 0
+
+
 def _unscaled(self: blocks.Blocks, weight: UOp, old: UOp, new: UOp) -> UOp:
     return const(1.0, reduction.accumulator_dtype(weight.dtype))
 
@@ -211,6 +230,24 @@ MUTANTS = (
         5,
         "Each packed piece of an operand is the first one.",
         patches=(Patch(staging._Axis, "whole", _from_the_start),),
+    ),
+    Mutant(
+        "maxima-lose-nan",
+        5,
+        "Every maximum may lose a NaN.",
+        patches=(Patch(numbers, "is_free", lambda m, order: True),),
+    ),
+    Mutant(
+        "factors-outside-and-inside",
+        5,
+        "A factor that is taken out of a sum stays in it.",
+        patches=(Patch(outside, "_without", lambda factor, value: value),),
+    ),
+    Mutant(
+        "forwarded-from-elsewhere",
+        5,
+        "A sum that joins a loop does not tell apart what that one stores.",
+        patches=(Patch(forward, "_key", _elsewhere),),
     ),
     Mutant(
         "online-sums-unscaled",
