@@ -13,13 +13,16 @@ Storage that is used in regions alone, and filled in each iteration of their loo
 each of them, so that every thread has its own; where it is large, it is a part of the workspace,
 which has room for as many threads as there are when its size is first asked for. Without -fopenmp
 the same text runs on one thread.
+
+A loop over what the cores' own caches keep from one region to the next, with iterations that are
+alike, is divided by number (`schedule(static)`): each core then finds its part where it left it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -27,7 +30,16 @@ from week01_uops.node import CONST, Op, UOp, toposort
 from week01_uops.ops import ELEMENTWISE
 from week02_render.c_kernel import Statement, Tables
 from week02_render.kernels import aligned
-from week02_render.ops import ALLOC, INDEX, LARGEST_LOCAL, RANGE, open_ranges
+from week02_render.ops import (
+    ALLOC,
+    INDEX,
+    LARGEST_LOCAL,
+    LOAD,
+    RANGE,
+    STORE,
+    open_ranges,
+    storage_of,
+)
 from week02_render.render import render_c
 from week05_06_memory.c_vector import C as VECTORS
 from week05_06_memory.c_vector_access import VECTOR_STATEMENTS
@@ -79,6 +91,17 @@ def _adjoining(nodes: tuple[UOp, ...]) -> tuple[UOp, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class ThreadTables(Tables["ThreadedKernel"]):
+    """How a program is written for threads.
+
+    Attributes:
+        near: bytes that the cores' own caches keep from one region to the next.
+    """
+
+    near: int = 0
+
+
 @dataclass
 class ThreadedKernel(VectorKernel):
     """A function with loops that are divided among threads.
@@ -88,6 +111,7 @@ class ThreadedKernel(VectorKernel):
         taken: bytes that it takes of each thread's scratch memory.
     """
 
+    tables: ThreadTables
     region: Region | None = None
     taken: int = 0
     _header: int = 0
@@ -150,10 +174,18 @@ class ThreadedKernel(VectorKernel):
         count = len(region.loops)
         total = math.prod(item.arg.size for item in region.loops)
         chunk = "1" if total < 2 * CHUNKS else f"{total} / ({CHUNKS} * omp_get_max_threads()) + 1"
+        how = "static" if self._stays_near(region) else f"dynamic, {chunk}"
         collapse = f" collapse({count})" if count > 1 else ""
         around = "    " * (self._depth - 1)
-        pragma = f"{around}#pragma omp for{collapse} schedule(dynamic, {chunk}) nowait"
+        pragma = f"{around}#pragma omp for{collapse} schedule({how}) nowait"
         self.lines.insert(len(self.lines) - 1, pragma)
+
+    def _stays_near(self, region: Region) -> bool:
+        """Whether all that a region accesses fits caches, and its iterations are alike."""
+        inside = self.nodes[region.begin : region.end]
+        used = {storage_of(n.src[0]) for n in inside if n.op in (LOAD, STORE)}
+        size = sum(storage.size * storage.dtype.bits // 8 for storage in used)
+        return size <= self.tables.near and not any(n.op is RANGE and n.src for n in inside)
 
     def leave(self, ranges: tuple[UOp, ...]) -> None:
         """Close ranges, and the region that they are the loops of."""
@@ -236,10 +268,11 @@ static int program_threads(void) {
 """,
 }
 
-C = Tables(VECTORS.text, STATEMENTS, {**VECTORS.prelude, **PRELUDE}, ThreadedKernel)
+
+C = ThreadTables(VECTORS.text, STATEMENTS, {**VECTORS.prelude, **PRELUDE}, ThreadedKernel)
 """The renderer of week 7."""
 
 
-def render_threaded_c(program: UOp, *, checked: bool = False) -> str:
+def render_threaded_c(program: UOp, *, checked: bool = False, near: int = 0) -> str:
     """The translation unit of a program of kernels in which loops may be of kind parallel."""
-    return render_c(program, checked=checked, tables=C)
+    return render_c(program, checked=checked, tables=replace(C, near=near))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from week01_uops.passes import Pipeline
 from week01_uops.reference import Reference
@@ -25,7 +26,8 @@ def pipeline_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> 
 
 def compiler_for(machine: Machine, schedules: Mapping[str, Schedule] = NONE) -> Reference:
     """The compiler for a machine, with given schedules by the name of their kernel."""
-    return Reference(pipeline_for(machine, schedules), {"c": render_threaded_c})
+    render = partial(render_threaded_c, near=machine.cores * machine.l2)
+    return Reference(pipeline_for(machine, schedules), {"c": render})
 
 
 REFERENCE = compiler_for(detect())

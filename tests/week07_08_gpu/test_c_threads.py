@@ -246,3 +246,22 @@ def test_results_do_not_depend_on_the_number_of_threads():
     whole = program_of(rows_through("LOCAL", 50), x)
     first, *others = run_with(COUNTS, render_threaded_c(whole), whole, [x])
     assert all(same(first, other) for other in others)
+
+
+@pytest.mark.parametrize(("near", "how"), [(160, "static"), (159, "dynamic, 1"), (0, "dynamic, 1")])
+def test_what_stays_in_the_cores_caches_is_divided_by_number(near, how):
+    x = numbers(20)
+    i = threads(20)
+    whole = program_of(END(doubled(i, (20,)), i), x)
+    text = render_threaded_c(whole, near=near)
+    assert f"schedule({how})" in text
+    for found in run_with(COUNTS, text, whole, [x]):
+        np.testing.assert_array_equal(found[0], 2 * x)
+
+
+def test_iterations_that_differ_are_taken_as_threads_are_free():
+    x = numbers(20, 20)
+    i = threads(20)
+    k = loop(1, 20, ADD(i, number(1)))
+    whole = program_of(END(doubled(i, (20, 20), k), i, k), x)
+    assert "schedule(dynamic, 1)" in render_threaded_c(whole, near=1 << 20)
