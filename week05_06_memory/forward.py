@@ -95,7 +95,8 @@ def _next(body: UOp, machine: Machine, refused: set[UOp]) -> Pair | None:
         sums = _effects(second.src[0])
         if len(sums) > machine.vector_registers // 4 or not all(map(_is_sum, sums)):
             continue
-        loads = [n for n in toposort((second.src[0],)) if n.op is LOAD and _filled(n)]
+        inside = toposort((second.src[0],), lambda n: () if n.op is END else n.src)
+        loads = [n for n in inside if n.op is LOAD and _filled(n)]
         first = {end for load in loads if (end := _filled(load))}
         lanes = [r for r in open_ranges(second) if is_vector(r)]
         wholes = closing[lanes[0]] if lanes else [second]
