@@ -36,8 +36,8 @@ AMD = "AuthenticAMD"
 OF_AMD: Mapping[str, Any] = {"ahead": 8192, "ahead_written": 1 << 30, "abreast": 0.95}
 """Measured on Zen 4: shorter rows come by themselves, and so does all that is written."""
 
-FORK_CYCLES = 60_000
-"""About 20 µs: OpenMP starts threads that wait in one, and on a busy machine in thousands."""
+FORK_CYCLES = 16_000
+"""About 5 µs: OpenMP starts threads that wait in one, and on a busy machine in thousands."""
 
 ESTIMATED_BANDWIDTH = 16e9
 """Bytes a second that one core reads where nothing can be measured; the rest by BALANCE."""
