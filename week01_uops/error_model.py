@@ -41,6 +41,9 @@ class Bounded:
 Bound = Callable[..., Array]
 """From the dtype and the Bounded sources to the error that the sources' errors cause."""
 
+LEAST = 2.0**-1074
+"""An error that leaves the sign of a zero open, and so its reciprocal, and nothing else."""
+
 WORKING = 2.0**-53
 """What the float64 values themselves are rounded by, at most, relatively."""
 
@@ -174,11 +177,13 @@ def _negate(scope: Scope, node: UOp) -> Bounded:
 
 
 def _maximum(scope: Scope, node: UOp) -> Bounded:
-    """|max(a′, b′) − max(a, b)| ≤ max of the errors."""
+    """|max(a′, b′) − max(a, b)| ≤ max of the errors; of 0 and −0 it is either."""
     if not node.dtype.is_float:
         return _discrete(scope, node)
     a, b = _operands(scope, node)
-    return Bounded(np.maximum(a.value, b.value), np.maximum(a.error, b.error))
+    zeros = (a.value == 0) & (b.value == 0) & (np.signbit(a.value) != np.signbit(b.value))
+    error = np.maximum(a.error, b.error)
+    return Bounded(np.maximum(a.value, b.value), np.where(zeros, np.maximum(error, LEAST), error))
 
 
 def _compare(scope: Scope, node: UOp) -> Bounded:

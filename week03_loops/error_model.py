@@ -10,6 +10,7 @@ import numpy as np
 from week01_uops import error_model as week01
 from week01_uops.dtypes import DType, bfloat16, float16, float32
 from week01_uops.error_model import (
+    LEAST,
     WORKING,
     Bounded,
     least_normal,
@@ -46,7 +47,9 @@ def _reduce(scope: Scope, node: UOp) -> Bounded:
         return Bounded(value, np.where(error.sum(axes) == 0, 0.0, np.inf))
     value = plain.combine(op, dtype, x.value, axes).astype(np.float64)
     if op is MAX:
-        return Bounded(value, error.max(axes, initial=0.0))
+        zeros, negative = x.value == 0, np.signbit(x.value)
+        either = (value == 0) & (zeros & negative).any(axes) & (zeros & ~negative).any(axes)
+        return Bounded(value, error.max(axes, initial=0.0) + np.where(either, LEAST, 0))
     count = math.prod(x.value.shape[: len(axes)])
     held = float32 if dtype in (float16, bfloat16) else dtype
     accumulate = _sum if op is ADD else _product

@@ -13,18 +13,20 @@ from tests.programs.isolated import isolated
 from tests.programs.strategy import Case, cases
 from tests.programs.workloads import plain_inputs, workloads
 from week01_uops.closeness import within
+from week01_uops.dtypes import float16
 from week01_uops.interchange import write
-from week01_uops.node import UOp
-from week01_uops.ops import RETURN
+from week01_uops.node import UOp, make
+from week01_uops.ops import MAX, RECIP, RETURN, param, program
 from week01_uops.passes import verifier
 from week01_uops.reference import Reference
+from week02_render.ops import AFTER, BUFFER, LOAD, STORE, StorageArg
 from week02_render.runtime import load
 from week03_loops.error_model import MEANING as BOUNDED
 from week03_loops.error_model import evaluate_with_error
 from week04_fusion.compiler import REFERENCE as WEEK04
 from week05_06_memory.compiler import REFERENCE as WEEK05
 from week05_06_memory.compiler import compiler_for
-from week05_06_memory.evaluate import evaluate
+from week05_06_memory.evaluate import MEANING, evaluate
 from week05_06_memory.machine import BALANCE, detect
 
 COMMON = {
@@ -66,9 +68,36 @@ def wrong(whole: UOp, inputs: dict, got: list) -> list:
         bounds = evaluate_with_error(whole, inputs)
         pairs = zip(whole.src, bounds, got, strict=True)
         return [found for out, a, b in pairs if (found := within(a, b, out.dtype))]
-    expected = evaluate(whole, inputs, state={})
+    tables = MEANING, *map(larger_of_zeros, (0.0, -0.0))
+    found = (_differences(whole, evaluate(whole, inputs, t, state={}), got) for t in tables)
+    first = next(found)
+    return first if first and all(found) else []
+
+
+def _differences(whole: UOp, expected: list, got: list) -> list:
     pairs = zip(whole.src, expected, got, strict=True)
     return [found for out, a, b in pairs if (found := same(out.dtype, a, b))]
+
+
+def larger_of_zeros(zero: float) -> dict:
+    """The interpreter with one of them as the larger of two zeros: MAX is either."""
+
+    def maximum(scope, node):
+        found, (a, b) = MEANING[MAX](scope, node), map(scope.value, node.src)
+        return np.where((a == 0) & (b == 0), found.dtype.type(zero), found)
+
+    return {**MEANING, MAX: maximum}
+
+
+def test_a_maximum_of_zeros_is_either():
+    x = param(0, float16, (2,))
+    b = make(BUFFER, (), StorageArg(0, float16, (2,)))
+    whole = program(RECIP(LOAD(AFTER(b, STORE(b, MAX(x, -0.0))))))
+    zeros = {0: np.float16([0, 1])}
+    for first in (np.inf, -np.inf):
+        assert not wrong(whole, zeros, [np.float16([first, 1])])
+        assert not wrong(program(RECIP(MAX(x, -0.0))), zeros, [np.float16([first, 1])])
+    assert wrong(whole, zeros, [np.float16([np.nan, 1])])
 
 
 @pytest.mark.parametrize("week", WEEKS)

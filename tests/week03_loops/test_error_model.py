@@ -230,3 +230,19 @@ def test_calls_are_entered():
     found = bound(node, np.float32(3))
     assert found.value == pytest.approx(0.3)
     assert 0 < found.error < 1e-7
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_of_two_zeros_either_is_a_maximum(swapped):
+    """1/max(0, −0) is ∞ or −∞; of zeros of one sign it is known."""
+    a, b = np.float32([0, -0.0, 0, -0.0, -1]), np.float32([-0.0, 0, 0, -0.0, -0.0])
+    x, y = (param(slot, float32, (5,)) for slot in range(2))
+    pairs = param(0, float32, (2, 5))
+    given = {0: b, 1: a} if swapped else {0: a, 1: b}
+    for whole, inputs in (
+        (program(RECIP(MAX(x, y))), given),
+        (program(RECIP(reduce(MAX, pairs, 1))), {0: np.stack([given[0], given[1]])}),
+    ):
+        with np.errstate(divide="ignore"):
+            (bound,) = evaluate_with_error(whole, inputs)
+        np.testing.assert_array_equal(np.isinf(bound.error), [True, True, False, False, False])
