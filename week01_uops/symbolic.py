@@ -195,7 +195,7 @@ SYMBOLIC = Rules(
             lambda n, c: NEG(n) if n.dtype.kind == "uint" and c.arg.value == n.dtype.max else None,
         ),
         Rule("collect_multiple", MUL(n, c), collect, keeps_shape=True, proof="z3"),
-        Rule("collect_negative", NEG(n), collect, proof="z3"),
+        Rule("collect_negative", NEG(n), collect, keeps_shape=True, proof="z3"),
         Rule("divide", FLOORDIV(x, d), divide, keeps_shape=True, proof="z3"),
         Rule("modulo", FLOORMOD(x, d), modulo, keeps_shape=True, proof="z3"),
         Rule(

@@ -180,6 +180,7 @@ def test_shapes_are_kept():
     wide = WHERE(CMPLT(column, 0.0), row, row)
     assert simplify(wide) is wide
     assert simplify(MUL(param(0, int32, (3,)), 0)).shape == (3,)
+    assert simplify(NEG(MUL(param(0, int32, (3,)), 0))).shape == (3,)
 
 
 def test_reasons_are_traced():
