@@ -105,9 +105,8 @@ def in_blocks(body: UOp, shape: BlockShape) -> UOp:
             body = split(body, strip.arg.id, shape.rows, into)
             strip = find_range(body, into[1])
     running = find_running(body)
-    weights = Weights.of(body, running) if shape.weights else None
     free = is_free(running.top, body.toposort())
-    found = Blocks(body, running, strip, shape.size, weights, free).run()
+    found = Blocks(body, running, strip, shape.size, shape.weights, free).run()
     if shape.rows == 1:
         found = substitute(found, {strip: number(0)})
     if has_stage(found):
@@ -134,13 +133,13 @@ class BlockShape:
     """A block: so many iterations of a loop over rows, and so many elements of each row.
 
     Attributes:
-        weights: whether the weights of whole rows are held in the output that they become.
+        weights: those of whole rows, if they are held in the output that they become.
     """
 
     row: UOp | None
     rows: int
     size: int
-    weights: bool = False
+    weights: Weights | None = None
 
     @staticmethod
     def of(body: UOp, machine: Machine) -> BlockShape:
@@ -160,8 +159,9 @@ class BlockShape:
             again = strip.read_again(running.x, *(f for t in running.totals for f in t.rest))
         if held <= _cache(machine) // 2:
             size = _divisor(length, machine.l1 // 8 // each, machine.vector_bytes // each)
-            if size and not again and held > machine.l1 and Weights.of(body, running):
-                return BlockShape(row, 1, size, weights=True)
+            long = size and not again and held > machine.l1
+            if long and (weights := Weights.of(body, running)):
+                return BlockShape(row, 1, size, weights)
             raise NoBlocks(f"{held:.3g} bytes of rows fit in half of the second cache")
         if again and not running.loops.issubset(loops):
             raise NoBlocks("its rows are computed in loops of their own")

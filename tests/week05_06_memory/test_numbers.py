@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.week05_06_memory.loops import agree, before
+from tests.week05_06_memory.loops import agree, before, kernels
 from tests.week05_06_memory.test_bounds import LOWEST, NOTHING, I, J, K, S, T, X, at, by_hand, total
 from week01_uops.dtypes import float16, float32, float64, int32
 from week01_uops.node import UOp, const
@@ -173,13 +173,7 @@ def body_after(value: UOp, *ranges: UOp) -> UOp:
 
 
 def ops_of(whole: UOp) -> list:
-    return [
-        n.op
-        for call in whole.toposort()
-        for n in call.src[:1]
-        if call.op.name == "CALL"
-        for n in n.toposort()
-    ]
+    return [n.op for call in kernels(whole) for n in call.src[0].toposort()]
 
 
 @pytest.mark.parametrize("value", [MAX(at(I, J), 0.0), MAX(0.0, at(I, J))])
