@@ -83,7 +83,8 @@ def _build(source: str, flags: Sequence[str], libraries: Sequence[str]) -> bytes
 
     def compile_to(target: Path) -> None:
         target.with_name("program.c").write_bytes(data)
-        command = [*toolchain.command, *flags, "program.c", "-o", target.name, *libraries]
+        command = [*toolchain.command, *toolchain.own, *flags]
+        command += ["program.c", "-o", target.name, *libraries]
         run = sandbox.run(command, cwd=target.parent, limits=BUILD, writes=True, reads=tools)
         if run.verdict is not Verdict.OK or run.status:
             raise _build_fault(run)

@@ -24,6 +24,10 @@ FLAGS = (
 )
 """What every translation unit is compiled with."""
 
+GCC = ("-fno-gcse",)
+"""What gcc is told besides: else, in a long function, it keeps the constants of one loop in the
+registers that another needs."""
+
 SHARED = ("-shared", "-fPIC")
 """Makes an object that a running process can load."""
 
@@ -51,9 +55,14 @@ class Toolchain:
     flags: tuple[str, ...] = (*FLAGS, *SHARED)
 
     @property
+    def own(self) -> tuple[str, ...]:
+        """Flags that not every compiler knows."""
+        return () if "clang" in self.version else GCC
+
+    @property
     def identity(self) -> str:
         """Everything but the source that decides what it makes."""
-        return "\n".join([*self.command, self.version, *self.flags, processor()])
+        return "\n".join([*self.command, self.version, *self.own, *self.flags, processor()])
 
     def compile(self, text: str, target: Path, keep: Path, *also: Path) -> None:
         """Compile a translation unit (and other files) to `target`.
@@ -65,10 +74,11 @@ class Toolchain:
         source = target.with_suffix(".c")
         source.write_text(text, encoding="utf-8")
         files = (str(source), *map(str, also))
-        done = _run([*self.command, *self.flags, "-o", str(target), *files, "-lm"])
+        command = [*self.command, *self.own, *self.flags]
+        done = _run([*command, "-o", str(target), *files, "-lm"])
         if done.returncode:
             kept = _keep_source(keep, text)
-            again = [*self.command, *self.flags, "-o", os.devnull, str(kept), "-lm"]
+            again = [*command, "-o", os.devnull, str(kept), "-lm"]
             raise BuildError(_explain(text, kept, again, done.stderr or done.stdout))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from week01_uops.dtypes import bool_
 from week01_uops.errors import CompilerError
-from week01_uops.node import Op, UOp
+from week01_uops.node import Op, UOp, const
 from week01_uops.ops import ADD, MAX, MUL
 from week02_render.access import in_registers
 from week02_render.access import value_of as computed
@@ -14,7 +14,8 @@ from week02_render.c_kernel import Statement
 from week02_render.c_statements import STATEMENTS
 from week02_render.c_text import call
 from week02_render.c_types import ATOM, CHOICE, UNARY, Term, at
-from week02_render.ops import END, LOAD, RANGE, STORE
+from week02_render.ops import AFTER, END, LOAD, RANGE, STORE
+from week03_loops.ops import identity
 from week05_06_memory.c_vector_element import Element
 from week05_06_memory.c_vector_kernel import MAXIMA, Across, VectorKernel, lane_of, no_place
 from week05_06_memory.c_vector_squares import Square
@@ -189,15 +190,28 @@ REDUCTIONS = {ADD: "sum", MUL: "product", MAX: "largest", LARGER: "top"}
 
 
 def _combine(e: Element, across: Across) -> None:
-    """`p = p + sum(x);`."""
+    """`p = p + sum(x);`; a maximum of nothing else is `p = largest(x);`."""
     if e.gate and e.gate.lanes > 1:
         raise no_place(e.kernel.name, e.node)
-    total = e.read(0)
+    total = None if _is_first(across) else e.read(0)
     for op, part in across.steps:
         x = _reduced(e.kernel, op, part)
+        if total is None:
+            total = x
+            continue
         terms = (x, total) if computed(op.src[0]) is part else (total, x)
         total = e.kernel.value(op, terms)
+    assert total is not None
     _assign(e, e.text(0), e.packed(total))
+
+
+def _is_first(across: Across) -> bool:
+    """Whether the element is what a maximum begins with."""
+    place, op = across.element.src[0], across.steps[0][0].op
+    if op not in MAXIMA or place.op is not AFTER or not place.dtype.is_float:
+        return False
+    lowest = const(identity(MAX, place.dtype), place.dtype)
+    return all(is_vector(n) or (n.op is STORE and n.src[1] is lowest) for n in place.src[1:])
 
 
 def _reduced(kernel: VectorKernel, op: UOp, part: UOp) -> Term:

@@ -22,13 +22,14 @@ from week02_render.ops import INDEX, LOAD, RANGE, STORE, open_ranges
 from week03_loops.ops import REDUCE
 from week04_fusion.work import WEIGHTS
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import Estimate, Tile, estimate, short_sums
+from week05_06_memory.model import Estimate, estimate, short_sums
 from week05_06_memory.nests import ranges_of
 from week05_06_memory.ops import SQRT, kind_of
 from week05_06_memory.order import Order
 from week05_06_memory.roles import Access, Nest, describe_access, nests_of, touched_before
 from week05_06_memory.schedule import Join, Split, Stage, Step, Widen
 from week05_06_memory.scheduling import Arranged, arrange
+from week05_06_memory.tile import Tile
 
 COUNTED = (ELEMENTWISE - {NEG, CAST}) | {REDUCE, SQRT}
 """Ops that are operations; a sign and the dtype of an access cost nothing of their own."""

@@ -7,14 +7,14 @@ accumulator each, and one iteration of its loop costs
     max(arithmetic / units, accesses / ports, latency · chain) + accesses · beside + 1    cycles,
 
 where what copies share counts once: an operand that does not depend on an unrolled loop is loaded
-once for all copies. A tile that needs more registers than there are is not considered.
+once for all copies. A port is busy with a scalar as long as with what a unit works on at once. A
+tile that needs more registers than there are is not considered.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from week01_uops.node import UOp
@@ -24,6 +24,7 @@ from week03_loops.ops import REDUCE
 from week05_06_memory.c_vector_squares import QUAD
 from week05_06_memory.machine import Machine
 from week05_06_memory.roles import Access, Nest
+from week05_06_memory.tile import Tile, is_packed, packing_cycles, reads, reuse
 
 SHORT = 16
 """Iterations of the innermost loops of a sum that are copied."""
@@ -36,46 +37,6 @@ TURNED = 4
 
 
 @dataclass(frozen=True)
-class Tile:
-    """How a nest is divided.
-
-    Attributes:
-        vector: the loop whose iterations are lanes; None: all is scalar.
-        lanes: of a vector.
-        copies: unrolled loop → iterations of it in a tile, of the vector's loop in vectors.
-    """
-
-    vector: UOp | None
-    lanes: int
-    copies: Mapping[UOp, int]
-
-    def extent(self, item: UOp) -> int:
-        """Iterations of a loop that one tile covers."""
-        return self.copies.get(item, 1) * (self.lanes if item is self.vector else 1)
-
-    def trips(self, item: UOp) -> int:
-        """Tiles along a loop."""
-        return max(1, -(-int(item.arg.size) // self.extent(item)))
-
-    def turns(self, item: UOp) -> float:
-        """Tiles along a loop until its bound ends it: the mean, every bound as often as others.
-
-        The last tile counts as a whole one, so that of two tiles the shorter wastes less.
-        """
-        if not item.src:
-            return float(self.trips(item))
-        most: int = item.arg.size
-        low, high = (min(max(int(end), 0), most) for end in item.src[0].interval)
-        extent = self.extent(item)
-        tiles = _whole_tiles(high, extent) - _whole_tiles(low - 1, extent)
-        return max(tiles / (high - low + 1), 1.0)
-
-    def copies_of(self, depends: frozenset[UOp]) -> int:
-        """Copies of what depends on these loops."""
-        return math.prod(c for r, c in self.copies.items() if r in depends)
-
-
-@dataclass(frozen=True)
 class Estimate:
     """What a tile costs.
 
@@ -84,6 +45,7 @@ class Estimate:
         inner: of one iteration of its innermost loop.
         arithmetic, loads, chain, memory: the slowest of them decides.
         registers: that one iteration needs.
+        packing: cycles, besides, of packing what is scattered along the vector.
     """
 
     cycles: float
@@ -93,6 +55,7 @@ class Estimate:
     chain: float
     memory: float
     registers: int
+    packing: float
 
     @property
     def limit(self) -> str:
@@ -104,12 +67,6 @@ class Estimate:
             "memory": self.memory,
         }
         return max(parts, key=lambda name: parts[name])
-
-
-def _whole_tiles(most: int, extent: int) -> int:
-    """Σ ⌈b / extent⌉ over all b from 1 to `most`."""
-    full, rest = divmod(max(most, 0), extent)
-    return extent * full * (full + 1) // 2 + rest * (full + 1)
 
 
 def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
@@ -131,13 +88,16 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     turns = math.prod(map(tile.turns, summed))
     chain = machine.latency * chains if nest.sums and turns > 1 else 0.0
     memory = _memory(repeated, tile, nest, machine)
-    cycles = max(arithmetic / machine.units, loads / machine.ports, chain, memory)
+    narrow = sum(tile.copies_of(a.depends) for a in repeated if tile.vector not in a.depends)
+    busy = loads - narrow * (1.0 - _width(0, machine))
+    cycles = max(arithmetic / machine.units, busy / machine.ports, chain, memory)
     cycles += machine.beside * loads + 1.0 / copied(nest)
     cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
     tiles = math.prod(map(tile.turns, nest.results))
     once = _once(nest, tile, turns, machine)
     total = tiles * (turns * cycles + once)
-    return Estimate(total, cycles, arithmetic, loads, chain, memory, registers)
+    packing = tiles * turns * sum(_packing(a, tile, nest) for a in repeated)
+    return Estimate(total, cycles, arithmetic, loads, chain, memory, registers, packing)
 
 
 def _parts_vectors(nest: Nest, tile: Tile, machine: Machine) -> bool:
@@ -281,12 +241,6 @@ def _width(size: int, machine: Machine) -> float:
     return machine.begun + (1.0 - machine.begun) * part
 
 
-def reuse(access: Access, tile: Tile, nest: Nest) -> int:
-    """How often a tile's operand is read again, along loops that it does not depend on."""
-    loops = [r for r in (*nest.around, *nest.results) if r not in access.depends]
-    return math.prod(tile.trips(r) for r in loops)
-
-
 def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> float:
     count = tile.copies_of(access.depends)
     if tile.vector is None or tile.vector not in access.depends:
@@ -296,11 +250,15 @@ def _load_cost(access: Access, tile: Tile, nest: Nest, machine: Machine) -> floa
         return wide * count
     if not nest.sums and turned(access, tile):
         return count * (wide + math.log2(tile.lanes))
-    again = reuse(access, tile, nest)
-    scattered = machine.scattered * tile.lanes
-    if nest.sums and again > 1 and access.steps.get(tile.vector) == 1:
-        return count * (wide + 2 * scattered / again)  # packed once, then contiguous
-    return count * scattered
+    return count * (wide if is_packed(access, tile, nest) else machine.scattered * tile.lanes)
+
+
+def _packing(access: Access, tile: Tile, nest: Nest) -> float:
+    """Cycles of packing a tile's operand once, as a part for each time that it is read."""
+    if not is_packed(access, tile, nest):
+        return 0.0
+    cycles = tile.copies_of(access.depends) * packing_cycles(tile, scattered=True)
+    return cycles / reuse(access, tile, nest)
 
 
 def _packed_in_vain(accesses: list[Access], tile: Tile, nest: Nest, machine: Machine) -> float:
@@ -342,12 +300,6 @@ def _lines(access: Access, tile: Tile, machine: Machine) -> float:
         else:
             apart *= n
     return apart * max(1.0, span / machine.line)
-
-
-def reads(access: Access, nest: Nest) -> float:
-    """How often an element is read by the loops that the access depends on: windows overlap."""
-    loops = [r for r in (*nest.results, *nest.summed) if r in access.depends]
-    return float(math.prod(r.arg.size for r in loops) / max(access.storage.size, 1))
 
 
 def turned(access: Access, tile: Tile) -> bool:

@@ -21,8 +21,9 @@ from week01_uops.node import UOp
 from week01_uops.ops import PARAM
 from week02_render.ops import ALLOC, INDEX, LOAD, open_ranges
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import TURNED, Tile, lines_kept, reads, reuse, rows_kept
+from week05_06_memory.model import TURNED, lines_kept, rows_kept
 from week05_06_memory.roles import Access, Nest
+from week05_06_memory.tile import Tile, packing_cycles, reads, reuse
 
 MOST_LOOPS = 5
 """Loops whose orders are all compared; of more, the outer ones stay as they are."""
@@ -217,7 +218,7 @@ def _cost(
         last = max((order.index(r) for r in packing.within if r in order), default=-1)
         fills = math.prod(tile.trips(r) for r in order[: last + 1])
         scattered = tile.vector is not None and packing.access.stride(tile.vector) not in (0, 1)
-        each = machine.scattered if scattered else 2.0 / max(tile.lanes, 1)
+        each = packing_cycles(tile, scattered=scattered) / tile.lanes
         per_byte = _per_byte(packing.access.storage.size * packing.access.bytes, machine)
         cost += fills * packing.elements * (each + packing.access.bytes * per_byte)
         size = packing.elements * packing.access.bytes

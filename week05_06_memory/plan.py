@@ -19,7 +19,7 @@ from week05_06_memory.dependence import combines
 from week05_06_memory.fetch import read_again
 from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import reuse, short_sums
+from week05_06_memory.model import short_sums
 from week05_06_memory.nests import ScheduleError, fresh_numbers, fresh_pair, ranges_of
 from week05_06_memory.order import Order, Packing, best_order
 from week05_06_memory.roles import Access, Nest, nests_of, touched_before
@@ -36,6 +36,7 @@ from week05_06_memory.schedule import (
     Stream,
     Widen,
 )
+from week05_06_memory.tile import reuse
 from week05_06_memory.tiling import Choice, best_tiles, widths
 from week05_06_memory.together import strip_of_rows
 from week05_06_memory.widen import filled_in

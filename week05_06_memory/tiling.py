@@ -10,9 +10,10 @@ from week01_uops.node import UOp
 from week02_render.ops import END, open_ranges
 from week05_06_memory.dependence import carried, combines
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import Estimate, Tile, estimate
+from week05_06_memory.model import Estimate, estimate
 from week05_06_memory.ops import kind_of
 from week05_06_memory.roles import Nest
+from week05_06_memory.tile import Tile
 
 VECTORS = (1, 2, 3, 4, 5, 6, 7, 8)
 """Vectors along the vector's loop in a tile."""
@@ -50,7 +51,8 @@ def best_tiles(nest: Nest, machine: Machine) -> list[Choice]:
         cost = estimate(nest, tile, machine)
         if cost is not None:
             copies = tile.copies_of(frozenset(tile.copies))
-            found.append((cost.cycles * (1.0 + CODE * copies), Choice(tile, cost)))
+            total = (cost.cycles + cost.packing) * (1.0 + CODE * copies)
+            found.append((total, Choice(tile, cost)))
     found.sort(key=lambda pair: pair[0])
     return [choice for total, choice in found[:FINALISTS] if total <= found[0][0] * ABOUT]
 

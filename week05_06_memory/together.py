@@ -1,6 +1,10 @@
-"""Rows that are filled several at once, since the sums that fill them share an operand.
+"""Rows that are filled several at once: they share an operand, or one alone would wait for itself.
 
     for i: t[k] = Σ a[i, j]·b[j, k]; …  →  for i in strips of n: t[r, k] = Σ a[i + r, j]·b[j, k]; …
+
+A row of a softmax is a chain: its maximum, what is computed from that, its sum, and the quotients.
+If it is so short that registers hold it, a processor does not see the next row from there, and
+idles. Several rows, each step for all of them before the next step of any, keep it busy.
 
 A strip is a `split` of the loop over rows and a `widen` of what is filled in its inner part. The
 nest that reads the rows has no sum of its own, for which a tile would divide the loop.
@@ -28,15 +32,16 @@ def strip_of_rows(body: UOp, whole: Container[int], machine: Machine) -> tuple[S
     what is filled for a strip. Of loops in one another it is the innermost in which something is.
     """
     nests = list(nests_of(body))
-    fills = [n for n in nests if n.sums and n.results and _is_temporary(n)]
+    fills = [n for n in nests if n.results and _is_temporary(n)]
     for nest in nests if fills else ():
         loops = () if nest.sums else nest.results
         inside = (r for r in reversed(loops) if any(r in open_ranges(n.root) for n in fills))
         item = next(inside, None)
         if item is None or item.src or item.arg.id not in whole:
             continue
-        if any(_share(n, item) for n in fills):
-            size = sum(map(bytes_of, filled_in(body, item)))
+        size = sum(map(bytes_of, filled_in(body, item)))
+        short = size <= machine.vector_registers * machine.vector_bytes // 2
+        if any(_share(n, item) or (short and _waits(n, item)) for n in fills):
             rows = min(ROWS, item.arg.size, int(machine.l2 / 2 / max(size, 1.0)))
             if rows > 1:
                 pair = fresh_pair(body)
@@ -52,7 +57,13 @@ def _is_temporary(nest: Nest) -> bool:
     return any(a.writes and a.storage.op is ALLOC for a in nest.accesses)
 
 
+def _waits(fill: Nest, item: UOp) -> bool:
+    """Whether what fills is computed from a reduction that differs from row to row."""
+    return any(item in open_ranges(row) for row in fill.rows)
+
+
 def _share(fill: Nest, item: UOp) -> bool:
     """Whether the loop decides what fills, but not one of the operands of its sums."""
     operands = [a for a in fill.inner_accesses if not a.depends.isdisjoint(fill.results)]
-    return item in open_ranges(fill.root) and any(item not in a.depends for a in operands)
+    shares = bool(fill.sums) and any(item not in a.depends for a in operands)
+    return shares and item in open_ranges(fill.root)

@@ -16,9 +16,9 @@ from week01_uops.node import UOp
 from week02_render.ops import END, STORE
 from week05_06_memory.explain import Explanation, Tiling, role
 from week05_06_memory.machine import Machine
-from week05_06_memory.model import Tile
 from week05_06_memory.roles import Access, Nest
 from week05_06_memory.schedule import show, to_json
+from week05_06_memory.tile import Tile
 
 ROLES = {"reuse": "green", "contiguous": "cyan", "strided": "yellow", "irregular": "red"}
 

@@ -5,20 +5,23 @@ from dataclasses import replace
 
 import pytest
 
-from tests.week05_06_memory.bodies import number, row_sums
+from tests.week05_06_memory.bodies import number, place, product, row_sums
 from tests.week05_06_memory.test_fetch import centred
 from week01_uops.dtypes import float32
-from week01_uops.ops import ADD, param, program
-from week02_render.ops import loop
+from week01_uops.ops import ADD, MUL, param, program
+from week02_render.ops import END, STORE, load, loop
 from week03_loops.library import matmul, softmax
+from week03_loops.ops import reduce
 from week05_06_memory.compiler import compiler_for
 from week05_06_memory.machine import detect
-from week05_06_memory.model import Tile, estimate
+from week05_06_memory.model import estimate
 from week05_06_memory.roles import nests_of, touched_before
+from week05_06_memory.tile import Tile, packing_cycles
 
 HALVES = {"vector_bytes": 64, "vector_registers": 32, "datapath": 32, "units": 1.0, "ports": 1.0}
 CACHES = {"l1": 32 << 10, "l2": 1 << 20, "l3": 32 << 20, "line": 64}
 MACHINE = replace(detect(), **HALVES, **CACHES)
+TILE = Tile(None, 16, {})
 
 
 @pytest.mark.parametrize("lanes", [1, 4, 7, 16, 64, 100])
@@ -49,6 +52,35 @@ def test_what_an_earlier_nest_of_the_row_touched_is_known():
     nests = list(nests_of(centred(4, 64)))
     assert {s.arg.slot for s in touched_before(nests, 0)} == {1}
     assert touched_before(nests, len(nests) - 1) == frozenset()
+
+
+def product_nest(m, k, n):
+    return next(nests_of(product(m, k, n)))
+
+
+def test_a_scalar_keeps_a_port_as_long_as_a_part_of_a_vector():
+    nest = product_nest(64, 64, 64)
+    rows, columns = nest.results
+    tile = Tile(columns, 16, {columns: 1, rows: 5})
+    halves = estimate(nest, tile, MACHINE)
+    whole = estimate(nest, tile, replace(MACHINE, datapath=64))
+    assert halves.loads == whole.loads == 6.0
+    assert halves.inner < whole.inner
+
+
+def test_what_is_scattered_is_packed_as_often_as_it_is_not_read_again():
+    """p0[i, j] = Σ p1[i, l]·p2[j, l]: the second operand is scattered along j."""
+
+    def packing(rows):
+        i, j, l = loop(0, rows), loop(1, 64), loop(2, 64)
+        term = MUL(load(place(1, (rows, 64), i, l)), load(place(2, (64, 64), j, l)))
+        nest = next(nests_of(END(STORE(place(0, (rows, 64), i, j), reduce(ADD, term, 0, l)), i, j)))
+        return estimate(nest, Tile(j, 16, {j: 1, i: 4}), MACHINE).packing
+
+    assert packing(64) == packing(256) == 64 * 64 / 16 * packing_cycles(TILE, scattered=True)
+    assert packing(4) == 0.0  # read once, it is not packed
+    columns = product_nest(64, 64, 64).results[1]
+    assert estimate(product_nest(64, 64, 64), Tile(columns, 16, {columns: 1}), MACHINE).packing == 0
 
 
 def test_rows_that_a_cache_holds_are_computed_in_whole_vectors():

@@ -31,6 +31,19 @@ def scores(rows, keys, width, *, shared=True, bound=None):
     return END(STORE(place(0, (rows, keys), i, j), last), i, j)
 
 
+def weights(rows, keys):
+    """p0[i, j] = t[j] · Σ t, where t[j] = p1[i, j] − max p1[i]; i is range 0."""
+    i = loop(0, rows)
+    j, m, q, s = (loop(name, keys) for name in (1, 2, 3, 4))
+    x = place(1, (rows, keys), i, q)
+    largest = reduce(MAX, load(place(1, (rows, keys), i, m)), 0, m)
+    t = make(ALLOC, (), AllocArg(0, float32, (keys,), "LOCAL"))
+    value = ADD(load(x), NEG(largest))
+    full = make(AFTER, (t, END(STORE(index(make(AFTER, (t, i)), q), value), q)))
+    total = reduce(ADD, load(index(full, s)), 0, s)
+    return END(STORE(place(0, (rows, keys), i, j), MUL(load(index(full, j)), total)), i, j)
+
+
 def steps_of(body, machine=MACHINE, whole=ALL):
     return strip_of_rows(body, whole, machine)
 
@@ -53,6 +66,19 @@ def test_any_number_of_rows(rows):
 
 def test_rows_that_share_nothing_stay_alone():
     assert steps_of(scores(16, 24, 5, shared=False)) is None
+
+
+@pytest.mark.parametrize("rows", [2, 8, 19])
+def test_short_rows_that_wait_for_their_maxima_are_taken_together(rows):
+    body = weights(rows, 48)
+    assert steps_of(body) == (Split(0, min(rows, 8), (5, 6)), Widen(6))
+    agree(body, Planner(body, MACHINE).run().body)
+
+
+def test_long_rows_keep_a_processor_busy():
+    registers = MACHINE.vector_registers * MACHINE.vector_bytes // 4
+    assert steps_of(weights(16, registers // 2)) is not None
+    assert steps_of(weights(16, registers // 2 + 1)) is None
 
 
 def test_one_row_stays_alone():

@@ -104,6 +104,35 @@ def test_a_maximum_over_lanes_keeps_nan():
     assert np.isnan(agree(sum_of_rows(MAX, float32, 16), x)[1])
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "first"),
+    [
+        (MAX, float32, "r0 = largest_f32x16("),
+        (MAX, int8, "r0 = max_i8("),
+        (ADD, float32, "r0 = r0 + sum_f32x16("),
+    ],
+)
+def test_a_maximum_begins_with_its_first_terms(op, dtype, first):
+    """A sum does not: 0 + (−0) is 0."""
+    x = np.full((3, 64), dtype.min if dtype is int8 else -np.inf, dtype.numpy)
+    x[1, 5], x[2] = 3, -0.0
+    body = sum_of_rows(op, dtype, 16)
+    agree(body, x)
+    assert first in text_of(body, x)
+
+
+def test_a_maximum_that_has_begun_goes_on():
+    """p0 = max(max p1, max p2), in one register."""
+    total, v, w = register(), lanes(8), lanes(8, 8)
+    x, y = (load(index(param(k, float32, (8,)), r)) for k, r in ((1, v), (2, w)))
+    inside = AFTER(total, STORE(total, start_of(MAX, float32)), v)
+    first = END(STORE(inside, MAX(LOAD(inside), x)), v)
+    again = AFTER(total, first, w)
+    second = END(STORE(again, MAX(LOAD(again), y)), w)
+    body = STORE(param(0, float32, ()), LOAD(AFTER(total, second)))
+    agree(body, integers(8) + 9, integers(8))
+
+
 def test_what_is_the_same_in_every_lane_is_summed_as_often():
     """Σᵥ p1[0], straight into memory."""
     v = lanes(8)
