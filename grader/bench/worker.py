@@ -69,7 +69,7 @@ class Job:
         """The cases, in the order of the suite."""
         return [workload for workload in SUITES[self.suite]() if workload.name in self.cases]
 
-    def ours(self, workload: Workload, inputs: list[Array]) -> Contender:
+    def ours(self, workload: Workload, inputs: list[Array]) -> Ours | Apart:
         """The contender that is judged."""
         find_toolchain()
         if not self.week:
@@ -115,14 +115,14 @@ def measure(workload: Workload, job: Job) -> Row:
     inputs = workload.arrays()
     contenders: dict[str, Contender] = {}
     try:
-        contenders["ours"] = job.ours(workload, inputs)
+        contenders["ours"] = ours = job.ours(workload, inputs)
     except Exception as error:  # a fault of the compiler is a result
         row.fail(_words(error), blameless=_blameless(error))
         return row
     makers: dict[str, Callable[[], Contender]]
     makers = {name: functools.partial(LIBRARIES[name], workload, inputs) for name in job.against}
     if not job.week:
-        makers[ROOFLINE] = functools.partial(Ceiling, workload)
+        makers[ROOFLINE] = functools.partial(Ceiling, workload, inputs, ours.outs)
     for name, make in makers.items():
         try:
             contenders[name] = make()
