@@ -71,6 +71,7 @@ class Machine:
             itself.
         scalar: what an operation on a scalar costs of one on a full vector.
         beside: cycles of a load that is hidden behind other work: it may miss.
+        behind: cycles of a turn of a loop over several sums that keep units or memory busy; else 1.
         written_line: cycles for each line of the cache that a tile's results touch.
         far_row: cycles of reaching another row of a matrix that the second cache does not hold.
         scattered: cycles of each lane of a vector that is gathered from memory or scattered to it.
@@ -106,6 +107,7 @@ class Machine:
     begun: float = 0.2
     scalar: float = 0.5
     beside: float = 0.1
+    behind: float = 0.3
     written_line: float = 0.5
     far_row: float = 4.0
     scattered: float = 1.5

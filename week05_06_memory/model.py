@@ -4,11 +4,12 @@ A tile is computed by one iteration of the loops around it: `lanes` elements of 
 and copies for each iteration of the unrolled ones. In a joint sum all results of a tile have an
 accumulator each, and one iteration of its loop costs
 
-    max(arithmetic / units, accesses / ports, latency · chain) + accesses · beside + 1    cycles,
+    max(arithmetic / units, accesses / ports, latency · chain) + accesses · beside + turn    cycles,
 
 where what copies share counts once: an operand that does not depend on an unrolled loop is loaded
-once for all copies. A port is busy with a scalar as long as with what a unit works on at once. A
-tile that needs more registers than there are is not considered.
+once for all copies. A port is busy with a scalar as long as with what a unit works on at once. The
+loop's own instructions, `turn`, hide behind arithmetic or memory that takes longest, in a sum of
+several results. A tile that needs more registers than there are is not considered.
 """
 
 from __future__ import annotations
@@ -90,8 +91,10 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     memory = _memory(repeated, tile, nest, machine)
     narrow = sum(tile.copies_of(a.depends) for a in repeated if tile.vector not in a.depends)
     busy = loads - narrow * (1.0 - _width(0, machine))
-    cycles = max(arithmetic / machine.units, busy / machine.ports, chain, memory)
-    cycles += machine.beside * loads + 1.0 / copied(nest)
+    shown = max(busy / machine.ports, chain)
+    cycles = max(arithmetic / machine.units, memory)
+    turn = machine.behind if nest.sums and results > 1 and cycles >= shown else 1.0
+    cycles = max(cycles, shown) + machine.beside * loads + turn / copied(nest)
     cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
     tiles = math.prod(map(tile.turns, nest.results))
     once = _once(nest, tile, turns, machine)

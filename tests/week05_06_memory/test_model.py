@@ -68,6 +68,18 @@ def test_a_scalar_keeps_a_port_as_long_as_a_part_of_a_vector():
     assert halves.inner < whole.inner
 
 
+def test_the_turn_of_a_loop_hides_behind_arithmetic():
+    nest = product_nest(64, 64, 64)
+    rows, columns = nest.results
+    apart = replace(MACHINE, behind=0.0)
+
+    def hidden(tile):
+        return estimate(nest, tile, MACHINE).inner - estimate(nest, tile, apart).inner
+
+    assert hidden(Tile(columns, 16, {columns: 2, rows: 6})) == pytest.approx(MACHINE.behind)
+    assert hidden(Tile(columns, 16, {columns: 1})) == 0.0  # a single sum waits for itself
+
+
 def test_what_is_scattered_is_packed_as_often_as_it_is_not_read_again():
     """p0[i, j] = Σ p1[i, l]·p2[j, l]: the second operand is scattered along j."""
 
