@@ -19,6 +19,7 @@ from week05_06_memory.machine import Machine
 from week05_06_memory.nests import ScheduleError, find_range
 from week05_06_memory.ops import FETCH, FetchArg, kind_of
 from week05_06_memory.roles import Access, Nest, nests_of
+from week05_06_memory.traffic import bytes_of
 
 
 def fetch(body: UOp, slot: int, number: int, line: int) -> UOp:
@@ -73,14 +74,16 @@ class Ahead(NamedTuple):
 def read_again(body: UOp, machine: Machine) -> list[Ahead]:
     """The PARAMs of which rows are worth fetching.
 
-    They come from memory, several nests in a loop over rows read them, and the last of these reads
-    each element once: one that uses it often computes longer than memory takes.
+    They come from beyond the second cache, several nests in a loop over rows read them, and the
+    last of these reads each element once: one that uses it often computes longer than memory takes.
     """
     passes: dict[UOp, list[tuple[Nest, Access]]] = {}
     nests = list(nests_of(body))
     for nest in nests:
         for access in _read(nest):
             passes.setdefault(access.storage, []).append((nest, access))
+    arrays = {a.storage for nest in nests for a in nest.accesses if a.storage.op is PARAM}
+    near = sum(map(bytes_of, arrays)) <= machine.l3
     found = []
     for storage, ((last, access), *others) in passes.items():
         once = access.depends.issuperset((*last.results, *last.summed))
@@ -89,7 +92,8 @@ def read_again(body: UOp, machine: Machine) -> list[Ahead]:
             sizes = {r: (access.stride(r) or 0) * access.bytes for r in rows if r is not None}
             row = min(sizes, key=lambda r: sizes[r], default=None)
             written = any(a.writes and a.storage is storage for n in nests for a in n.accesses)
-            least = machine.ahead_written if written else machine.ahead
+            unwritten = machine.ahead_near if near else machine.ahead
+            least = machine.ahead_written if written else unwritten
             if row is not None and least <= sizes[row] <= machine.l2 // 2:
                 found.append(Ahead(storage.arg.slot, row.arg.id, machine.line // access.bytes))
     return found

@@ -34,7 +34,7 @@ UNITS = 2
 AMD = "AuthenticAMD"
 
 OF_AMD: Mapping[str, Any] = {"ahead": 8192, "ahead_written": 1 << 30, "abreast": 0.95}
-"""Measured on Zen 4: shorter rows come by themselves, and so does all that is written."""
+"""Measured on Zen 4: from memory shorter rows come by themselves; so does all that is written."""
 
 FORK_CYCLES = 16_000
 """About 5 µs: OpenMP starts threads that wait in one, and on a busy machine in thousands."""
@@ -83,6 +83,7 @@ class Machine:
         evicted: the part of the time of reading from memory that it takes to read again what was
             driven out of the first cache by it.
         ahead: bytes that a core fetches ahead by itself; of longer rows it has to be told.
+        ahead_near: the same where the last cache holds all arrays.
         ahead_written: the same of rows that it will write, and first has to own.
         near_byte, far_byte: the part of the time of reading from a cache, and from memory, that
             computing does not hide.
@@ -117,6 +118,7 @@ class Machine:
     abreast: float = 1.25
     evicted: float = 0.35
     ahead: int = 2048
+    ahead_near: int = 2048
     ahead_written: int = 2048
     near_byte: float = 0.1
     far_byte: float = 0.4

@@ -58,11 +58,17 @@ def test_once_for_each_line():
 
 
 @pytest.mark.parametrize(
-    ("ahead", "written", "expected"),
-    [(2048, 2048, {"p0", "p1"}), (16384, 16385, {"p1"}), (16385, 2048, {"p0"})],
+    ("l3", "ahead", "near", "written", "expected"),
+    [
+        (4 << 20, 2048, 16385, 2048, {"p0", "p1"}),
+        (4 << 20, 16384, 2048, 16385, {"p1"}),
+        (4 << 20, 16385, 2048, 2048, {"p0"}),
+        (8 << 20, 16385, 2048, 2048, {"p0", "p1"}),
+        (8 << 20, 2048, 16385, 2048, {"p0"}),
+    ],
 )
-def test_rows_that_come_by_themselves_are_not_fetched(ahead, written, expected):
-    machine = replace(MACHINE, ahead=ahead, ahead_written=written)
+def test_rows_that_come_by_themselves_are_not_fetched(l3, ahead, near, written, expected):
+    machine = replace(MACHINE, l3=l3, ahead=ahead, ahead_near=near, ahead_written=written)
     text = source(softmax, (256, 4096), machine=machine)
     assert set(re.findall(r"fetch_ahead\(&(p\d)", text)) == expected
 
