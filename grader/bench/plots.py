@@ -119,6 +119,7 @@ def _roofline(figure: Any, rows: Sequence[Row], machine: Machine) -> None:  # no
 def _sizes(figure: Any, rows: Sequence[Row], machine: Machine) -> None:  # noqa: ANN401
     """The part of the roofline that is reached over the size, a panel a family."""
     families = list(_families(rows))
+    top = 105 * max([1.0, *(row.roofline or 0 for row in rows)])
     figure.set_size_inches(2 + 4 * len(families), 4)
     panels = figure.subplots(1, len(families), sharey=True, squeeze=False)[0]
     for panel, (name, *_, members) in zip(panels, families, strict=True):
@@ -127,7 +128,7 @@ def _sizes(figure: Any, rows: Sequence[Row], machine: Machine) -> None:  # noqa:
             across = [int(row.case.partition(".")[2]) for row in line]
             up = [100 * (row.roofline or 0) for row in line]
             panel.plot(across, up, "o-", color=colour, label=_words(count))
-        panel.set(xscale="log", title=name, xlabel="size", ylim=(0, None))
+        panel.set(xscale="log", title=name, xlabel="size", ylim=(0, top))
         panel.grid(which="both", linewidth=0.3)
     panels[0].set_ylabel("% of the roofline")
     panels[0].legend()
