@@ -155,11 +155,11 @@ class Planner:
                 return
 
     def _hold_rows(self) -> None:
-        """Rows that are filled from what they share are filled several at once."""
+        """Rows that share what they are filled from, or are short, are filled several at once."""
         known = ranges_of(self.body)
-        while steps := strip_of_rows(self.body, known, self.machine):
-            for step in steps:
-                self._do(step, "rows share what they are filled from")
+        while found := strip_of_rows(self.body, known, self.machine):
+            for step in found.steps:
+                self._do(step, found.because)
 
     # One nest ---------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ nest that reads the rows has no sum of its own, for which a tile would divide th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from typing import NamedTuple
 
 from week01_uops.node import UOp
 from week02_render.ops import ALLOC, open_ranges
@@ -25,7 +26,14 @@ from week05_06_memory.traffic import ROWS, bytes_of
 from week05_06_memory.widen import filled_in
 
 
-def strip_of_rows(body: UOp, whole: Container[int], machine: Machine) -> tuple[Split, Widen] | None:
+class Together(NamedTuple):
+    """The steps that divide rows into strips, and why."""
+
+    steps: tuple[Split, Widen]
+    because: str
+
+
+def strip_of_rows(body: UOp, whole: Container[int], machine: Machine) -> Together | None:
     """The steps that divide the first loop over such rows into strips; None if there is none.
 
     `whole` are the numbers of the ranges that are not divided yet. Half of the second cache holds
@@ -41,15 +49,24 @@ def strip_of_rows(body: UOp, whole: Container[int], machine: Machine) -> tuple[S
             continue
         size = sum(map(bytes_of, filled_in(body, item)))
         short = size <= machine.vector_registers * machine.vector_bytes // 2
-        if any(_share(n, item) or (short and _waits(n, item)) for n in fills):
-            rows = min(ROWS, item.arg.size, int(machine.l2 / 2 / max(size, 1.0)))
-            if rows > 1:
-                pair = fresh_pair(body)
-                steps = (Split(item.arg.id, rows, pair), Widen(pair[1]))
-                with contextlib.suppress(ScheduleError):
-                    apply(body, steps)
-                    return steps
+        rows = min(ROWS, item.arg.size, int(machine.l2 / 2 / max(size, 1.0)))
+        because = _reason(fills, item, short=short)
+        if because and rows > 1:
+            pair = fresh_pair(body)
+            steps = (Split(item.arg.id, rows, pair), Widen(pair[1]))
+            with contextlib.suppress(ScheduleError):
+                apply(body, steps)
+                return Together(steps, because)
     return None
+
+
+def _reason(fills: Iterable[Nest], item: UOp, *, short: bool) -> str:
+    """Why rows are filled several at once; empty if they are not."""
+    if any(_share(n, item) for n in fills):
+        return "rows share what they are filled from"
+    if short and any(_waits(n, item) for n in fills):
+        return "one short row would wait for itself"
+    return ""
 
 
 def _is_temporary(nest: Nest) -> bool:

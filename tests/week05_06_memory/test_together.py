@@ -45,7 +45,8 @@ def weights(rows, keys):
 
 
 def steps_of(body, machine=MACHINE, whole=ALL):
-    return strip_of_rows(body, whole, machine)
+    found = strip_of_rows(body, whole, machine)
+    return found and found.steps
 
 
 def test_a_strip_of_rows_is_filled_at_once():
@@ -79,6 +80,14 @@ def test_long_rows_keep_a_processor_busy():
     registers = MACHINE.vector_registers * MACHINE.vector_bytes // 4
     assert steps_of(weights(16, registers // 2)) is not None
     assert steps_of(weights(16, registers // 2 + 1)) is None
+
+
+def test_why_is_said():
+    shared, short = (strip_of_rows(b, ALL, MACHINE) for b in (scores(16, 24, 5), weights(16, 48)))
+    assert (shared.because, short.because) == (
+        "rows share what they are filled from",
+        "one short row would wait for itself",
+    )
 
 
 def test_one_row_stays_alone():
