@@ -84,7 +84,8 @@ def widen(body: Body) -> Step:
 
 
 def loosen(body: Body) -> Step:
-    ending = [r.arg.id for item in body.loops.values() for b in item.src for r in open_ranges(b)]
+    bounds = [b for item in body.loops.values() for b in item.src]
+    ending = sorted({r.arg.id for b in bounds for r in open_ranges(b)})
     return schedule.Loosen(body.one_of(ending) if ending else body.any_range())
 
 
@@ -93,7 +94,7 @@ def hoist(body: Body) -> Step:
     if not sums:
         return schedule.Hoist(body.any_range(), ())
     total = body.one_of(sums)
-    names = [r.arg.id for r in open_ranges(total)]
+    names = sorted({r.arg.id for r in open_ranges(total)})
     over = body.draw(st.lists(st.sampled_from(names), unique=True)) if names else []
     return schedule.Hoist(body.one_of(r.arg.id for r in total.src[1:]), tuple(over))
 
