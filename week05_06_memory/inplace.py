@@ -29,9 +29,12 @@ def hold_in_output(body: UOp, machine: Machine, trace: Trace) -> UOp:
     row = row_of(body)
     if row is None:
         return body
-    small = machine.vector_registers * machine.vector_bytes // 2
     for held in body.toposort():
-        if held.op is STAGE and bytes_of(held) > small and (axes := _axes_in_place(held, row)):
+        if (
+            held.op is STAGE
+            and bytes_of(held) > machine.row
+            and (axes := _axes_in_place(held, row))
+        ):
             trace.fired["inplace"] += 1
             return _laid(body, held, axes, row)
     return body

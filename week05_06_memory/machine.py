@@ -139,6 +139,11 @@ class Machine:
             )
 
     @property
+    def row(self) -> int:
+        """Bytes of the longest row that registers hold beside what is computed of it."""
+        return self.vector_registers * self.vector_bytes // 2
+
+    @property
     def caches(self) -> tuple[int, ...]:
         """Bytes of the caches that there are, nearest first."""
         return tuple([size for size in (self.l1, self.l2, self.l3) if size])

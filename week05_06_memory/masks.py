@@ -208,6 +208,11 @@ def is_staged(node: UOp) -> bool:
     return node.op is LOAD and node.src[0].op is INDEX and node.src[0].src[0].op is STAGE
 
 
+def is_staged_plainly(node: UOp) -> bool:
+    """The same, without a gate."""
+    return is_staged(node) and len(node.src) == 1
+
+
 def _element(load: UOp) -> UOp:
     place, *gate = load.src
     staged, *indices = place.src

@@ -25,7 +25,7 @@ from week03_loops.ops import REDUCE
 from week05_06_memory.c_vector_squares import QUAD
 from week05_06_memory.machine import Machine
 from week05_06_memory.roles import Access, Nest
-from week05_06_memory.tile import Tile, is_packed, packing_cycles, reads, reuse
+from week05_06_memory.tile import Tile, is_packed, is_scattered, packing_cycles, reads, reuse
 
 SHORT = 16
 """Iterations of the innermost loops of a sum that are copied."""
@@ -109,8 +109,7 @@ def _parts_vectors(nest: Nest, tile: Tile, machine: Machine) -> bool:
         return False
     size = max((a.bytes for a in nest.accesses), default=4)
     row = size * nest.iterations
-    held = machine.vector_registers * machine.vector_bytes // 2
-    return bool(tile.lanes * size < machine.vector_bytes <= row <= held)
+    return bool(tile.lanes * size < machine.vector_bytes <= row <= machine.row)
 
 
 def _repeats(access: Access, summed: tuple[UOp, ...]) -> bool:
@@ -272,18 +271,10 @@ def _packed_in_vain(accesses: list[Access], tile: Tile, nest: Nest, machine: Mac
     each = machine.scattered * tile.lanes
     saved: dict[frozenset[UOp], float] = defaultdict(float)
     for access in accesses:
-        if _is_scattered(access, tile):
+        if is_scattered(access, tile):
             cost = tile.copies_of(access.depends) * each - _load_cost(access, tile, nest, machine)
             saved[access.depends.intersection(nest.results)] += cost
     return sum(saved.values()) - max(saved.values()) if nest.sums and saved else 0.0
-
-
-def _is_scattered(access: Access, tile: Tile) -> bool:
-    return (
-        tile.vector is not None
-        and tile.vector in access.depends
-        and access.stride(tile.vector) != 1
-    )
 
 
 def _lines(access: Access, tile: Tile, machine: Machine) -> float:

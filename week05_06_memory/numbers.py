@@ -35,7 +35,7 @@ from week02_render.access import access, in_registers
 from week02_render.ops import AFTER, INDEX, KEEP, LOAD, RANGE, STORE, open_ranges
 from week03_loops.ops import REDUCE
 from week04_fusion.ops import STAGE
-from week05_06_memory.masks import is_staged
+from week05_06_memory.masks import is_staged_plainly
 from week05_06_memory.ops import LARGER, NUMBER, SQRT
 
 STRICT = frozenset({ADD, MUL, NEG, EXP2, LOG2, RECIP, SQRT, KEEP})
@@ -106,7 +106,7 @@ def _carried(node: UOp, carried: Mapping[UOp, Ranges], around: Ranges) -> Ranges
 
 def _held(node: UOp) -> UOp | None:
     """The STAGE that a LOAD without a gate is from."""
-    return node.src[0].src[0] if is_staged(node) and len(node.src) == 1 else None
+    return node.src[0].src[0] if is_staged_plainly(node) else None
 
 
 def _is_strict(node: UOp) -> bool:

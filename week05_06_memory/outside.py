@@ -15,7 +15,7 @@ from week01_uops.ops import MUL
 from week01_uops.rewrite import Trace
 from week02_render.ops import KEEP, LOAD, index
 from week04_fusion.ops import stage
-from week05_06_memory.masks import is_staged
+from week05_06_memory.masks import is_staged_plainly
 from week05_06_memory.running import NoBlocks, find_running
 
 
@@ -53,7 +53,7 @@ def _without(factor: UOp, value: UOp) -> UOp | None:
     if value.op is KEEP:
         rest = _without(factor, value.src[0])
         return rest if rest is None or rest.op is not MUL else make(KEEP, (rest,))
-    if not _is_plain(value):
+    if not is_staged_plainly(value):
         return None
     held, *at = value.src[0].src
     whole, *ranges = held.src
@@ -65,13 +65,8 @@ def _without(factor: UOp, value: UOp) -> UOp | None:
 
 def _held(value: UOp, ranges: list[UOp]) -> UOp:
     """Storage of a value over ranges: what it is read from, if that is the same."""
-    if _is_plain(value):
+    if is_staged_plainly(value):
         held, *at = value.src[0].src
         if at == ranges:
             return held
     return stage(value, *ranges)
-
-
-def _is_plain(value: UOp) -> bool:
-    """Whether it is an element of a STAGE, loaded without a gate."""
-    return is_staged(value) and len(value.src) == 1

@@ -68,12 +68,17 @@ def reads(access: Access, nest: Nest) -> float:
     return float(math.prod(r.arg.size for r in loops) / max(access.storage.size, 1))
 
 
+def is_scattered(access: Access, tile: Tile) -> bool:
+    """Whether the lanes of a vector do not lie next to each other."""
+    vector = tile.vector
+    return vector is not None and vector in access.depends and access.stride(vector) != 1
+
+
 def is_packed(access: Access, tile: Tile, nest: Nest) -> bool:
-    """Whether an operand of sums is scattered along the vector, and read again when packed."""
-    if not nest.sums or tile.vector is None or tile.vector not in access.depends:
+    """Whether an operand of sums is scattered, and read again when packed."""
+    if not nest.sums or tile.vector is None or not is_scattered(access, tile):
         return False
-    scattered = access.stride(tile.vector) != 1 and access.steps.get(tile.vector) == 1
-    return scattered and reuse(access, tile, nest) > 1
+    return access.steps.get(tile.vector) == 1 and reuse(access, tile, nest) > 1
 
 
 def packing_cycles(tile: Tile, *, scattered: bool) -> float:

@@ -13,7 +13,7 @@ nest that reads the rows has no sum of its own, for which a tile would divide th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from typing import NamedTuple
 
 from week01_uops.node import UOp
@@ -24,6 +24,9 @@ from week05_06_memory.roles import Nest, nests_of
 from week05_06_memory.schedule import Split, Widen, apply
 from week05_06_memory.traffic import ROWS, bytes_of
 from week05_06_memory.widen import filled_in
+
+SHARED = "rows share what they are filled from"
+ALONE = "one short row would wait for itself"
 
 
 class Together(NamedTuple):
@@ -47,26 +50,19 @@ def strip_of_rows(body: UOp, whole: Container[int], machine: Machine) -> Togethe
         item = next(inside, None)
         if item is None or item.src or item.arg.id not in whole:
             continue
+        share = any(_share(n, item) for n in fills)
+        if not share and not any(_waits(n, item) for n in fills):
+            continue
         size = sum(map(bytes_of, filled_in(body, item)))
-        short = size <= machine.vector_registers * machine.vector_bytes // 2
         rows = min(ROWS, item.arg.size, int(machine.l2 / 2 / max(size, 1.0)))
-        because = _reason(fills, item, short=short)
-        if because and rows > 1:
+        if rows > 1 and (share or size <= machine.row):
+            because = SHARED if share else ALONE
             pair = fresh_pair(body)
             steps = (Split(item.arg.id, rows, pair), Widen(pair[1]))
             with contextlib.suppress(ScheduleError):
                 apply(body, steps)
                 return Together(steps, because)
     return None
-
-
-def _reason(fills: Iterable[Nest], item: UOp, *, short: bool) -> str:
-    """Why rows are filled several at once; empty if they are not."""
-    if any(_share(n, item) for n in fills):
-        return "rows share what they are filled from"
-    if short and any(_waits(n, item) for n in fills):
-        return "one short row would wait for itself"
-    return ""
 
 
 def _is_temporary(nest: Nest) -> bool:
