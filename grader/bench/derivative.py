@@ -7,6 +7,7 @@ for it, or a step of training around that program. PyTorch computes the loss, th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,8 @@ from week01_uops import ops
 from week01_uops.dtypes import DType, float32, int64
 from week01_uops.node import Shape, UOp
 
+SURE = 5.5
+"""Standard errors that an estimate is off by once in 50 million times."""
 TorchLoss = Callable[..., Any]
 """loss(torch, *tensors) → a scalar tensor."""
 
@@ -206,7 +209,8 @@ def size_of_rows(exact: Result, *_: Array) -> Result:
     A derivative by a row of a deep net's input is a matrix times the cotangent of a row. Rounding
     disturbs that cotangent by a small part of its norm, in no direction, and so every element by a
     part of the root mean square of all (Higham, "Accuracy and Stability of Numerical Algorithms",
-    2002, section 3.5). Rows that are 0, those of words that do not occur, must be 0.
+    2002, section 3.5). A few elements may all be small by chance: `SURE` standard errors of that
+    root, each 1/√(2n) of it, are added. Rows that are 0, as of words that do not occur, must be 0.
     """
     if isinstance(exact, tuple):
         return tuple(_rows(array) for array in exact)
@@ -216,7 +220,8 @@ def size_of_rows(exact: Result, *_: Array) -> Result:
 def _rows(exact: Array) -> Array:
     if not exact.size:
         return np.abs(exact)
-    size: Array = np.abs(exact) + np.sqrt(
-        np.mean(np.square(exact), -1 if exact.ndim else None, keepdims=True)
-    )
+    axis = -1 if exact.ndim else None
+    root = np.sqrt(np.mean(np.square(exact), axis, keepdims=True))
+    count = exact.shape[-1] if exact.ndim else 1
+    size: Array = np.abs(exact) + root * (1 + SURE / math.sqrt(2 * count))
     return size
