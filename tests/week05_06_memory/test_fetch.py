@@ -80,7 +80,7 @@ def test_long_rows_from_memory_are_fetched(function):
 
 @pytest.mark.parametrize(
     ("rows", "columns", "because"),
-    [(32, 2048, "a cache holds all"), (65536, 64, "rows are short"), (2, 1 << 20, "rows are long")],
+    [(32, 2048, "a cache holds all"), (65536, 32, "rows are short"), (2, 1 << 20, "rows are long")],
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_others_are_not(rows, columns, because):
