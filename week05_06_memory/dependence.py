@@ -16,7 +16,7 @@ temporary that is filled anew before it is read: it belongs to the iteration tha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,16 +52,22 @@ def lasting(body: UOp) -> frozenset[UOp]:
 
 
 def _changed(
-    accesses: Iterable[UOp], loops: frozenset[UOp] = frozenset()
+    accesses: Iterable[UOp],
+    loops: frozenset[UOp] = frozenset(),
+    kept: Container[UOp] = (),
 ) -> Mapping[UOp, list[UOp]]:
-    """Storage that is written and no temporary of one iteration of the loops → the accesses."""
+    """Storage that is written and no temporary of one iteration of the loops → the accesses.
+
+    What is kept is read after the loops, and no temporary.
+    """
     found: dict[UOp, list[UOp]] = defaultdict(list)
     for access in accesses:
         found[storage_of(access.src[0])].append(access)
     return {
         storage: users
         for storage, users in found.items()
-        if any(a.op is STORE for a in users) and not is_temporary(storage, users, loops)
+        if any(a.op is STORE for a in users)
+        and (storage in kept or not is_temporary(storage, users, loops))
     }
 
 
@@ -167,8 +173,9 @@ class _Nest:
     def changed(self) -> Mapping[UOp, list[UOp]]:
         """Storage written in the loops that outlives an iteration → the accesses in the loops."""
         accesses = (n for n in self.nodes if n.op in (LOAD, STORE))
-        inside = (a for a in accesses if a in self._direct or open_ranges(a) & self.inner)
-        return _changed(inside, self.ranges)
+        inside = [a for a in accesses if a in self._direct or open_ranges(a) & self.inner]
+        kept = {storage_of(a.src[0]) for a in inside if a in self._direct}
+        return _changed(inside, self.ranges, kept)
 
     @property
     def combines(self) -> bool:

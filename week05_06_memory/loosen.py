@@ -19,6 +19,7 @@ from week01_uops.node import UOp, const, make, toposort
 from week01_uops.ops import ADD, MUL, WHERE
 from week02_render.ops import ALLOC, END, LOAD, RANGE, STORE, loop, open_ranges, storage_of
 from week03_loops.ops import REDUCE, identity
+from week05_06_memory.dependence import carries
 from week05_06_memory.nests import ScheduleError, closes, find_range, less
 from week05_06_memory.split import gated, reads_within
 
@@ -64,8 +65,8 @@ def _largest(bounded: UOp, item: UOp) -> UOp:
 def _pads(body: UOp, loose: Mapping[UOp, UOp]) -> dict[UOp, object]:
     """What the local arrays that are filled by loosened loops hold past the ends of rows."""
     ends = [n for n in toposort((body,)) if n.op is END and n.src[0].op is STORE]
-    loosened = [n for n in ends if not loose.keys().isdisjoint(n.src[1:])]
-    filled = {s for n in loosened if (s := storage_of(n.src[0].src[0])).op is ALLOC}
+    loosened = [(n, loose.keys() & set(n.src[1:])) for n in ends]
+    filled = {_filled_by(n, r) for n, items in loosened for r in items}
     wanted: dict[UOp, set[object]] = {}
     for node in toposort((body,)):
         if node.op is REDUCE and not loose.keys().isdisjoint(node.src[1:]):
@@ -74,6 +75,14 @@ def _pads(body: UOp, loose: Mapping[UOp, UOp]) -> dict[UOp, object]:
                     value = identity(node.arg.op, load.dtype)
                     wanted.setdefault(storage_of(load.src[0]), set()).add(value)
     return {storage: next(iter(values)) for storage, values in wanted.items() if len(values) == 1}
+
+
+def _filled_by(end: UOp, item: UOp) -> UOp | None:
+    """The local array of which each iteration of a loop fills elements of its own, if it does."""
+    effect = end.src[0]
+    storage = storage_of(effect.src[0]) if effect.op is STORE else None
+    own = storage is not None and storage.op is ALLOC and not carries(end, item)
+    return storage if own else None
 
 
 def _vanishing(node: UOp) -> list[UOp]:
@@ -116,16 +125,17 @@ class _Loosened:
         """The closer with a condition wherever what stands past the row's end would matter."""
         inside = less(item, item.src[0])
         if node.op is END:
-            return node.with_src((self._filled(node.src[0], inside), *node.src[1:]))
+            effect = self._filling(node.src[0], _filled_by(node, item), inside)
+            return node.with_src((effect, *node.src[1:]))
         if any(storage_of(n.src[0]) in self.pads for n in _vanishing(node)):
             return node
         term = node.src[0]
         other = const(identity(node.arg.op, term.dtype), term.dtype)
         return node.with_src((make(WHERE, (inside, term, other)), *node.src[1:]))
 
-    def _filled(self, effect: UOp, inside: UOp) -> UOp:
-        storage = storage_of(effect.src[0]) if effect.op is STORE else None
-        if storage is None or storage.op is not ALLOC:
+    def _filling(self, effect: UOp, storage: UOp | None, inside: UOp) -> UOp:
+        """An effect that leaves alone what stands past the row's end, or may write there."""
+        if storage is None:
             return gated(effect, inside)
         if storage not in self.pads:
             return effect

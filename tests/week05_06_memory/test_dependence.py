@@ -48,10 +48,13 @@ def joined_index():
     return END(STORE(place(0, (4, 2), *at, dtype=int64), J), J)
 
 
+LOCAL = {"slot": 0, "dtype": int64, "shape": (), "addrspace": "LOCAL"}
+
 CASES = {
     "different elements": (copy(3, 4), set()),
     "the same in each row": (overwritten(3, 4), {0}),
     "one element": (END(STORE(param(0, int64, ()), I), I), {0}),
+    "one element of a temporary": (END(STORE(ALLOC(arg=LOCAL), I), I), {0}),
     "sums over rows": (column_sums(3, 4), {0}),
     "the one before": (running(5), {0}),
     "two loops in one index": (stored(IJ, I, J), set()),
