@@ -124,21 +124,28 @@ def _with_vector(
     rest = {r: several for r, several in counts.items() if r is not vector}
     if vector in nest.summed:
         for chains in [c for c in CHAINS if c <= whole]:
-            for others in _rows(nest, rest, free - {vector}, lanes):
+            for others in _rows(nest, vector, rest, free - {vector}, lanes):
                 yield Tile(vector, lanes, {vector: chains, **others})
         return
     for vectors in [v for v in VECTORS if v <= whole]:
         if vector.src and vector.arg.size % (vectors * lanes):
             continue
-        for others in _rows(nest, rest, free - {vector}, lanes):
+        for others in _rows(nest, vector, rest, free - {vector}, lanes):
             yield Tile(vector, lanes, {vector: vectors, **others})
 
 
 def _rows(
-    nest: Nest, counts: Mapping[UOp, Sequence[int]], free: frozenset[UOp], lanes: int
+    nest: Nest, vector: UOp, counts: Mapping[UOp, Sequence[int]], free: frozenset[UOp], lanes: int
 ) -> Iterator[dict[UOp, int]]:
-    """Copies along one or two further loops of results, where an operand is shared by them."""
+    """Copies along one or two further loops of results, where an operand is shared by them.
+
+    Also along whole loops where the vector's has a bound: more vectors of a row might lie past it.
+    """
     yield {}
+    ended = open_ranges(vector.src[0]) if vector.src else frozenset()
+    for item in counts if vector.src else ():
+        if item.arg.size in counts[item] and item not in ended:
+            yield {item: item.arg.size}
     if not nest.sums:
         yield from _squares(nest, free, lanes)
         return

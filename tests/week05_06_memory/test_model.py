@@ -8,7 +8,7 @@ import pytest
 from tests.week05_06_memory.bodies import number, place, product, row_sums
 from tests.week05_06_memory.test_fetch import centred
 from week01_uops.dtypes import float32
-from week01_uops.ops import ADD, MUL, param, program
+from week01_uops.ops import ADD, EXP2, MUL, param, program
 from week02_render.ops import END, STORE, load, loop
 from week03_loops.library import matmul, softmax
 from week03_loops.ops import reduce
@@ -17,6 +17,7 @@ from week05_06_memory.machine import detect
 from week05_06_memory.model import estimate
 from week05_06_memory.roles import nests_of, touched_before
 from week05_06_memory.tile import Tile, packing_cycles
+from week05_06_memory.tiling import best_tiles
 
 HALVES = {"vector_bytes": 64, "vector_registers": 32, "datapath": 32, "units": 1.0, "ports": 1.0}
 CACHES = {"l1": 32 << 10, "l2": 1 << 20, "l3": 32 << 20, "line": 64}
@@ -46,6 +47,24 @@ def test_a_loop_that_ends_early_asks_for_smaller_tiles():
         return four / one
 
     assert price(lambda i: ADD(i, number(1))) > 1.2 * price(None)
+
+
+def test_rows_with_one_end_are_the_copies_of_a_loop_that_ends_early():
+    """Further vectors of a row might lie past its end, those of other rows do not."""
+    outer, row = loop(0, 16), loop(1, 4)
+
+    def copies(item):
+        at = (outer, row, item)
+        value = EXP2(load(place(1, (16, 4, 256), *at)))
+        body = END(STORE(place(0, (16, 4, 256), *at), value), *at)
+        return best_tiles(next(nests_of(body)), MACHINE)[0].tile.copies
+
+    ends = loop(2, 256, ADD(MUL(outer, number(16)), number(16)))
+    assert copies(ends) == {row: 4, ends: 1}
+    whole = loop(2, 256)
+    assert copies(whole).keys() == {whole}
+    by_row = loop(2, 256, ADD(MUL(row, number(64)), number(64)))
+    assert copies(by_row).keys() == {by_row}
 
 
 def test_what_an_earlier_nest_of_the_row_touched_is_known():
