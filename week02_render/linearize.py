@@ -61,7 +61,9 @@ def alloc_scopes(body: UOp) -> Mapping[UOp, frozenset[UOp]]:
     """
     accesses: dict[UOp, list[UOp]] = defaultdict(list)
     starts: dict[UOp, list[UOp]] = defaultdict(list)
+    at: dict[UOp, int] = {}
     for node in toposort((body,)):
+        at[node] = len(at)
         if node.op is STORE and len(node.src) == 2:
             starts[node.src[0]].append(node)
         for source in node.src:
@@ -69,19 +71,26 @@ def alloc_scopes(body: UOp) -> Mapping[UOp, frozenset[UOp]]:
                 accesses[source].append(node)
     return {
         alloc: frozenset.intersection(*map(open_ranges, users))
-        if all(user.op is AFTER for user in users) and _starts_afresh(users, starts)
+        if all(user.op is AFTER for user in users) and _starts_afresh(users, starts, at)
         else frozenset()
         for alloc, users in accesses.items()
     }
 
 
-def _starts_afresh(users: list[UOp], starts: Mapping[UOp, list[UOp]]) -> bool:
+def _starts_afresh(
+    users: list[UOp], starts: Mapping[UOp, list[UOp]], at: Mapping[UOp, int]
+) -> bool:
     """Whether all accesses but one depend on a store to that one."""
     return any(
-        all(first in other.toposort() for other in users if other is not user)
+        all(_depends(other, first, at) for other in users if other is not user)
         for user in users
         for first in starts.get(user, ())
     )
+
+
+def _depends(node: UOp, on: UOp, at: Mapping[UOp, int]) -> bool:
+    """Whether a node depends on another, with the places of all nodes, sources first."""
+    return on in toposort((node,), lambda n: n.src if at[n] > at[on] else ())
 
 
 def _direct_effects(effect: UOp) -> frozenset[UOp]:

@@ -79,7 +79,8 @@ def _accumulate(body: UOp, terms: Terms, arrange: Arrange) -> UOp:
     for node in order:
         if node.op is REDUCE:
             groups[node.src[1:], open_ranges(node), reduction_level(node)].append(node)
-    group_of = {node: arrange(members) for members in groups.values() for node in members}
+    arranged = map(arrange, groups.values())
+    group_of = {node: members for members in arranged for node in members}
     slots = itertools.count(max((n.arg.slot for n in order if n.op is ALLOC), default=-1) + 1)
     return _Accumulate(group_of, slots, terms).run(body)
 

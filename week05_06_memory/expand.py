@@ -114,10 +114,29 @@ def terms(node: UOp) -> tuple[UOp, ...]:
 
 def by_address(sums: list[UOp]) -> list[UOp]:
     """Sums that load different elements in the order of their addresses, as memory likes it."""
-    loads = [[n for n in toposort(s.src[:1]) if n.op is LOAD] for s in sums]
-    if any(len(own) != 1 for own in loads) or len({own[0] for own in loads}) != len(sums):
+    loads = [load for s in sums if (load := _only_load(s)) is not None]
+    if len(set(loads)) != len(sums):
         return sums
-    return sorted(sums, key=lambda s: _offset(loads[sums.index(s)][0]))
+    where = dict(zip(sums, map(_offset, loads), strict=True))
+    return sorted(sums, key=lambda s: where[s])
+
+
+def _only_load(total: UOp) -> UOp | None:
+    """The one LOAD that a sum depends on; None if there are more, or none."""
+    found: UOp | None = None
+    seen: set[UOp] = set()
+    stack = [total.src[0]]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        if node.op is LOAD:
+            if found is not None:
+                return None
+            found = node
+        seen.add(node)
+        stack += node.src
+    return found
 
 
 def _offset(load: UOp) -> int:

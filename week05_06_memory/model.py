@@ -70,8 +70,8 @@ class Estimate:
         return max(parts, key=lambda name: parts[name])
 
 
-def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
-    """The cost of a tile; None if it needs more registers than there are."""
+def estimate(nest: Nest, tile: Tile, machine: Machine, most: float = math.inf) -> Estimate | None:
+    """The cost of a tile; None if it needs more registers than there are, or cycles than `most`."""
     summed = nest.summed
     results = math.prod(c for r, c in tile.copies.items() if r not in summed)
     chains = math.prod(c for r, c in tile.copies.items() if r in summed and r is not tile.vector)
@@ -82,11 +82,14 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     if registers > machine.vector_registers - machine.spare and results > 1:
         return None
     arithmetic = _arithmetic(nest, tile, machine)
+    tiles = math.prod(map(tile.turns, nest.results))
+    turns = math.prod(map(tile.turns, summed))
+    if tiles * turns * arithmetic / machine.units > most:
+        return None
     repeated = [a for a in inner if _repeats(a, summed)]
     loads = sum(_load_cost(a, tile, nest, machine) for a in repeated)
     loads += _packed_in_vain(repeated, tile, nest, machine)
     loads *= 2 if _parts_vectors(nest, tile, machine) else 1
-    turns = math.prod(map(tile.turns, summed))
     chain = machine.latency * chains if nest.sums and turns > 1 else 0.0
     memory = _memory(repeated, tile, nest, machine)
     narrow = sum(tile.copies_of(a.depends) for a in repeated if tile.vector not in a.depends)
@@ -96,7 +99,6 @@ def estimate(nest: Nest, tile: Tile, machine: Machine) -> Estimate | None:
     turn = machine.behind if nest.sums and results > 1 and cycles >= shown else 1.0
     cycles = max(cycles, shown) + machine.beside * loads + turn / copied(nest)
     cycles += machine.far_row * sum(_is_far(a, tile, nest, machine) for a in repeated)
-    tiles = math.prod(map(tile.turns, nest.results))
     once = _once(nest, tile, turns, machine)
     total = tiles * (turns * cycles + once)
     packing = tiles * turns * sum(_packing(a, tile, nest) for a in repeated)

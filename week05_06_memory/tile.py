@@ -47,7 +47,11 @@ class Tile:
 
     def copies_of(self, depends: frozenset[UOp]) -> int:
         """Copies of what depends on these loops."""
-        return math.prod(c for r, c in self.copies.items() if r in depends)
+        count = 1
+        for item, copies in self.copies.items():
+            if item in depends:
+                count *= copies
+        return count
 
 
 def _whole_tiles(most: int, extent: int) -> int:

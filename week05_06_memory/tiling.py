@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,12 +48,14 @@ class Choice:
 def best_tiles(nest: Nest, machine: Machine) -> list[Choice]:
     """The cheapest tiles of a nest, best first, as far as they are about as good."""
     found: list[tuple[float, Choice]] = []
+    least = math.inf
     for tile in candidates(nest, machine):
-        cost = estimate(nest, tile, machine)
+        cost = estimate(nest, tile, machine, least * ABOUT)
         if cost is not None:
             copies = tile.copies_of(frozenset(tile.copies))
             total = (cost.cycles + cost.packing) * (1.0 + CODE * copies)
             found.append((total, Choice(tile, cost)))
+            least = min(least, total)
     found.sort(key=lambda pair: pair[0])
     return [choice for total, choice in found[:FINALISTS] if total <= found[0][0] * ABOUT]
 
