@@ -26,6 +26,7 @@ from week05_06_memory.roles import Access, Nest, nests_of, touched_before
 from week05_06_memory.schedule import (
     Fetch,
     Hoist,
+    Hold,
     Join,
     Kind,
     Loosen,
@@ -38,7 +39,7 @@ from week05_06_memory.schedule import (
 )
 from week05_06_memory.tile import reuse
 from week05_06_memory.tiling import Choice, best_tiles, widths
-from week05_06_memory.together import strip_of_rows
+from week05_06_memory.together import strip_of_rows, sums_to_hold
 from week05_06_memory.widen import filled_in
 
 ROWS_AT_ONCE = 8
@@ -273,7 +274,11 @@ class Planner:
             for name in part.inner:
                 if self._decides_bound(name):
                     self._do(Loosen(name), "the rows of a tile end together")
-                if any(filled_in(self.body, r) for r in _named(self.body, name)):
+                rows = _named(self.body, name)
+                if any(filled_in(self.body, r) for r in rows):
+                    sums = {n for r in rows for n in sums_to_hold(self.body, r)}
+                    if sums:
+                        self._do(Hold(tuple(sorted(sums))), "what is filled waits for them")
                     self._do(Widen(name), "a tile's rows are filled before it")
             if part.unrolled is not None:
                 shared = "copies share operands" if nest.sums else "several vectors in one turn"

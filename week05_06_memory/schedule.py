@@ -14,13 +14,24 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from week01_uops.args import Json, Leaf, Record, brief, integer, integers, key, word
 from week01_uops.errors import ProgramError
 from week01_uops.node import UOp
 from week02_render.ops import KINDS
-from week05_06_memory import arrange, fetch, hoist, loosen, part, split, staging, stream, widen
+from week05_06_memory import (
+    arrange,
+    fetch,
+    hoist,
+    hold,
+    loosen,
+    part,
+    split,
+    staging,
+    stream,
+    widen,
+)
 from week05_06_memory.nests import ScheduleError
 
 RANGE_NUMBER = integer("the number of a range, ≥ 0", 0)
@@ -101,6 +112,17 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Sums in temporaries: `hold.hold`."""
+
+    sums: tuple[int, ...] = key(RANGE_NUMBERS)
+
+    def apply(self, body: UOp) -> UOp:
+        """The body after the step."""
+        return hold.hold(body, self.sums)
+
+
+@dataclass(frozen=True)
 class Widen:
     """Temporaries with an axis for a loop: `widen.widen`."""
 
@@ -168,14 +190,11 @@ class Fetch:
         return fetch.fetch(body, self.slot, self.range, self.line)
 
 
-Step = Split | Kind | Reorder | Join | Stage | Widen | Loosen | Hoist | Part | Stream | Fetch
+Step = Split | Kind | Reorder | Join | Stage | Hold | Widen | Loosen | Hoist | Part | Stream | Fetch
 Schedule = tuple[Step, ...]
 
 STEPS: Mapping[str, type[Step]] = MappingProxyType(
-    {
-        step.__name__.lower(): step
-        for step in (Split, Kind, Reorder, Join, Stage, Widen, Loosen, Hoist, Part, Stream, Fetch)
-    }
+    {step.__name__.lower(): step for step in get_args(Step)}
 )
 
 

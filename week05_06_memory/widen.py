@@ -4,12 +4,7 @@
       →   AFTER(t, END(STORE(INDEX(t, q, s), x[r := q]), q, s)), read at INDEX(t, r, s)
 
 A temporary that is filled in a loop is in the way of doing its iterations at once: all of them fill
-one place. Widened, each has its own. So has a sum that a filling waits for, as for a row's maximum:
-
-    AFTER(t, END(STORE(INDEX(t, s), f(REDUCE(y, k))), s))
-      →   u = AFTER(ALLOC, STORE(ALLOC, REDUCE(y, k)));  AFTER(t, END(STORE(INDEX(t, s), f(u)), s))
-
-All of these sums then come before what is computed from the first.
+one place. Widened, each has its own.
 """
 
 from __future__ import annotations
@@ -21,8 +16,6 @@ from week01_uops.calls import substitute
 from week01_uops.dtypes import void
 from week01_uops.node import UOp, make, toposort
 from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, STORE, open_ranges, storage_of
-from week02_render.reads import free_slots, fresh_alloc
-from week03_loops.ops import REDUCE
 from week05_06_memory.dependence import lasting, reads
 from week05_06_memory.nests import ScheduleError, find_range, fresh_numbers, renamed
 
@@ -52,23 +45,7 @@ def widen(body: UOp, name: int) -> UOp:
             f"expected temporaries that can be filled before the loop of range {name}, "
             "but the kernel changes what they are filled from"
         )
-    held = _with_sums_held(body, item)
-    return _Widening(item, filled_in(held, item), fresh_numbers(held)).run(held)
-
-
-def _with_sums_held(body: UOp, item: UOp) -> UOp:
-    """The body with a temporary for each sum that a filling in the loop waits for."""
-    slots = free_slots(body)
-    held: dict[UOp, UOp] = {}
-    for _, fill in _fills(body, item):
-        inside, *ranges = fill.src if fill.op is END else (fill,)
-        for node in toposort((inside,), lambda n: () if n.op in (END, REDUCE) else n.src):
-            around = open_ranges(node)
-            if node.op is REDUCE and item in around and around.isdisjoint(ranges):
-                place = fresh_alloc(slots, node)
-                begin = make(AFTER, (place, *sorted(around, key=lambda r: int(r.arg.id))))
-                held[node] = make(LOAD, (make(AFTER, (place, make(STORE, (begin, node)))),))
-    return substitute(body, held)
+    return _Widening(item, inside, fresh_numbers(body)).run(body)
 
 
 def filled_in(body: UOp, item: UOp) -> list[UOp]:

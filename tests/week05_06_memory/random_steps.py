@@ -78,6 +78,12 @@ def stage(body: Body) -> Step:
     return schedule.Stage(slot, at, layout)
 
 
+def hold(body: Body) -> Step:
+    sums = [n for n in body.closers if n.op is REDUCE]
+    names = [r.arg.id for r in body.one_of(sums).src[1:]] if sums else [body.any_range()]
+    return schedule.Hold((body.one_of(names),))
+
+
 def widen(body: Body) -> Step:
     filling = [n for n, item in body.loops.items() if filled_in(body.root, item)]
     return schedule.Widen(body.one_of(filling) if filling else body.any_range())
@@ -105,6 +111,7 @@ MAKERS: dict[str, Callable[[Body], Step]] = {
     "reorder": reorder,
     "join": join,
     "stage": stage,
+    "hold": hold,
     "widen": widen,
     "loosen": loosen,
     "hoist": hoist,
@@ -114,7 +121,7 @@ MAKERS: dict[str, Callable[[Body], Step]] = {
 }
 assert MAKERS.keys() == STEPS.keys()
 
-OFTEN = ("split", "split", "kind", "kind", "kind", "reorder", "stage", "widen", *MAKERS)
+OFTEN = ("split", "split", "kind", "kind", "kind", "reorder", "stage", "hold", "widen", *MAKERS)
 
 
 def draw_steps(body: UOp, draw: Draw, most: int) -> tuple[Schedule, UOp]:

@@ -12,7 +12,7 @@ from week01_uops.ops import ADD, MAX, MUL, NEG
 from week02_render.ops import AFTER, ALLOC, END, RANGE, STORE, AllocArg, index, load, loop
 from week03_loops.ops import reduce
 from week05_06_memory.plan import Planner
-from week05_06_memory.schedule import Split, Widen, apply
+from week05_06_memory.schedule import Hold, Split, Widen, apply
 from week05_06_memory.together import strip_of_rows
 
 ALL = range(1 << 20)
@@ -66,14 +66,35 @@ def test_any_number_of_rows(rows):
 
 
 def test_rows_that_share_nothing_stay_alone():
-    assert steps_of(scores(16, 24, 5, shared=False)) is None
+    assert steps_of(scores(16, 80, 5, shared=False)) is None
 
 
 @pytest.mark.parametrize("rows", [2, 8, 19])
 def test_short_rows_that_wait_for_their_maxima_are_taken_together(rows):
     body = weights(rows, 48)
-    assert steps_of(body) == (Split(0, min(rows, 8), (5, 6)), Widen(6))
+    assert steps_of(body) == (Split(0, min(rows, 8), (5, 6)), Hold((2,)), Widen(6))
     agree(body, Planner(body, MACHINE).run().body)
+
+
+def test_sums_of_a_row_that_are_made_of_one_another_are_held():
+    """With a weight for each column, which rows share, the last sum as well."""
+    i, j, k, m = loop(0, 16), loop(1, 48), loop(2, 48), loop(3, 48)
+    there = [load(place(1, (16, 48), i, r)) for r in (j, k, m)]
+    minus = NEG(reduce(ADD, there[2], 0, m))
+    apart = ADD(there[1], minus)
+    value = MUL(ADD(there[0], minus), reduce(ADD, MUL(apart, apart), 0, k))
+    for last, held in (value, (3,)), (MUL(value, load(place(2, (48,), j))), (2, 3)):
+        body = END(STORE(place(0, (16, 48), i, j), last), i, j)
+        assert steps_of(body) == (Split(0, 8, (4, 5)), Hold(held), Widen(5))
+        agree(body, apply(body, steps_of(body)), Planner(body, MACHINE).run().body)
+
+
+def test_one_sum_of_a_row_is_not_worth_a_strip():
+    i, j, k = loop(0, 16), loop(1, 48), loop(2, 48)
+    total = reduce(ADD, load(place(1, (16, 48), i, k)), 0, k)
+    value = MUL(load(place(1, (16, 48), i, j)), total)
+    body = END(STORE(place(0, (16, 48), i, j), MUL(value, load(place(2, (48,), j)))), i, j)
+    assert steps_of(body) is None
 
 
 def test_long_rows_keep_a_processor_busy():

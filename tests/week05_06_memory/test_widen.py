@@ -4,7 +4,7 @@ import pytest
 
 from tests.week05_06_memory.bodies import agree, column_sums, copy, number, place, product, text
 from week01_uops.dtypes import float32
-from week01_uops.ops import ADD, MAX, MUL, NEG, param
+from week01_uops.ops import ADD, MUL, param
 from week02_render.ops import AFTER, ALLOC, END, LOAD, STORE, index, load, loop
 from week03_loops.ops import reduce
 from week05_06_memory.arrange import reorder, set_kind
@@ -64,32 +64,6 @@ def test_one_temporary_from_another():
     body = stage(hoist(product(4, 6, 5), 2, (1,)), 1, 0)
     assert len(filled_in(body, body.src[1])) == 2
     agree(body, widen(body, 0))
-
-
-def distances(rows, columns):
-    """t[k] = p1[i, k] − max over j of p1[i, j]; p0[i] = Σ t[k]."""
-    i, j, k, s = loop(0, rows), loop(1, columns), loop(2, columns), loop(3, columns)
-    top = reduce(MAX, load(place(1, (rows, columns), i, j)), 0, j)
-    t = ALLOC(arg={"slot": 0, "dtype": float32, "shape": (columns,), "addrspace": "LOCAL"})
-    value = ADD(load(place(1, (rows, columns), i, k)), NEG(top))
-    held = AFTER(t, END(STORE(index(AFTER(t, i), k), value), k))
-    return END(STORE(place(0, (rows,), i), reduce(ADD, load(index(held, s)), 0, s)), i)
-
-
-def test_a_sum_that_a_filling_waits_for():
-    """All maxima come first."""
-    body = distances(4, 3)
-    after = widen(body, 0)
-    assert text(after).startswith(
-        "t0 = local float32[4, 3]\n"
-        "t1 = local float32[4]\n"
-        "for i4 in 0..4:\n"
-        "  t1[i4] = max[i1 in 0..3] p1[i4, i1]\n"
-        "for i5 in 0..4:\n"
-        "  for i2 in 0..3:\n"
-        "    t0[i5, i2] = p1[i5, i2] - t1[i5]\n"
-    )
-    agree(body, after, set_kind(after, 0, "unroll"), set_kind(after, 4, "vector"))
 
 
 def test_a_bound_stays():
