@@ -66,7 +66,11 @@ def _pads(body: UOp, loose: Mapping[UOp, UOp]) -> dict[UOp, object]:
     """What the local arrays that are filled by loosened loops hold past the ends of rows."""
     ends = [n for n in toposort((body,)) if n.op is END and n.src[0].op is STORE]
     loosened = [(n, loose.keys() & set(n.src[1:])) for n in ends]
-    filled = {_filled_by(n, r) for n, items in loosened for r in items}
+    filled = {
+        storage_of(n.src[0].src[0])
+        for n, items in loosened
+        if items and all(_filled_by(n, item) for item in items)
+    }
     wanted: dict[UOp, set[object]] = {}
     for node in toposort((body,)):
         if node.op is REDUCE and not loose.keys().isdisjoint(node.src[1:]):
