@@ -39,5 +39,7 @@ def hold(body: UOp, sums: Iterable[int]) -> UOp:
             store = make(STORE, (begin, substitute(node, held)))
             held[node] = make(LOAD, (make(AFTER, (place, store)),))
     if not held:
-        raise ScheduleError(f"expected a reduction over one of the ranges {sorted(sums)}")
+        known = {r.arg.id for n in toposort((body,)) if n.op is REDUCE for r in n.src[1:]}
+        there = ", ".join(map(str, sorted(known))) or "none"
+        raise ScheduleError(f"expected ranges of reductions, some of {there}, got {sorted(sums)}")
     return substitute(body, held)

@@ -80,7 +80,9 @@ def test_a_sum_for_each_result():
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        (lambda: hold(copy(4), [0]), r"expected a reduction over one of the ranges \[0\]"),
+        (lambda: hold(copy(4), [0]), r"expected ranges of reductions, some of none, got \[0\]"),
+        (lambda: hold(row_sums(4, 3), [0]), r"ranges of reductions, some of 1, got \[0\]"),
+        (lambda: hold(row_sums(4, 3), []), r"ranges of reductions, some of 1, got \[\]"),
         (lambda: hold(copy(4), [2]), "expected one of the ranges 0, got 2"),
         (
             lambda: hold(set_kind(row_sums(4, 3), 0, "unroll"), [1]),
