@@ -235,13 +235,31 @@ def given_tilings(before: UOp, steps: Sequence[Step], machine: Machine) -> list[
         elif isinstance(step, Split):
             parents |= dict.fromkeys(fresh, step.range)
         elif isinstance(step, Stage | Widen):
-            new = [n for n in _nests_around(body) if fresh & _numbers(n).keys()]
+            there = _nests_around(body)
+            strips = _of_strips(there, step, parents)
+            new = [n for n in there if fresh & _numbers(n).keys()]
             gone = [_numbers(n).keys() for n in new]
-            nests = [
-                n for n in nests if not any(_numbers(n).keys() < other for other in gone)
-            ] + new
+            kept = [n for n in nests if not any(_numbers(n).keys() < other for other in gone)]
+            nests = [strips.get(frozenset(_numbers(n)), n) for n in kept] + new
     tiles = [_tile(nest, ranges_of(body), parents) for nest in nests]
     return [Tiling(n, t, estimate(n, t, machine)) for n, t in zip(nests, tiles, strict=True)]
+
+
+def _of_strips(
+    nests: Iterable[Nest], step: Step, parents: Mapping[int, int]
+) -> dict[frozenset[int], Nest]:
+    """By the loops they had, the nests of which a `widen` has divided but one loop: into strips.
+
+    They read what was widened, and before that a row's own.
+    """
+    whole = parents.get(step.range) if isinstance(step, Widen) else None
+    pair = {number for number, parent in parents.items() if whole is not None and parent == whole}
+    found: dict[frozenset[int], Nest] = {}
+    for nest in nests:
+        own = _numbers(nest).keys()
+        if own & pair and not (own - pair) & parents.keys():
+            found[frozenset(parents[n] if n in pair else n for n in own)] = nest
+    return found
 
 
 def _nests_around(body: UOp) -> list[Nest]:
