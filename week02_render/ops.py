@@ -6,6 +6,7 @@ contain them from week 3 on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -254,6 +255,12 @@ def open_ranges(node: UOp) -> frozenset[UOp]:
     if node.op.closes and len(node.src) > 1:
         return found.difference(node.src[1:])
     return found
+
+
+def in_each(place: UOp, ranges: Iterable[UOp]) -> UOp:
+    """AFTER: the place in each iteration of loops, by their numbers; itself if there are none."""
+    order = sorted(ranges, key=lambda r: int(r.arg.id))
+    return make(AFTER, (place, *order)) if order else place
 
 
 def index(place: UOp, *indices: UOp) -> UOp:

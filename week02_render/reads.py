@@ -33,6 +33,7 @@ from week02_render.ops import (
     RANGE,
     STORE,
     AllocArg,
+    in_each,
     open_ranges,
     storage_of,
 )
@@ -86,8 +87,7 @@ def _repeated(program: UOp, changing: frozenset[UOp]) -> UOp:
         if node.op is LOAD and storage_of(node.src[0]) in changing:
             named = _ranges_named(node.src[0])
             lost = [r for r in open_ranges(node.src[0]) if r not in named]
-            order = sorted((done[r] for r in lost), key=lambda r: int(r.arg.id))
-            src[0] = make(AFTER, (src[0], *order)) if order else src[0]
+            src[0] = in_each(src[0], [done[r] for r in lost])
         done[node] = node.with_src(tuple(src))
     return done[program]
 

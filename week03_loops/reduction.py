@@ -16,7 +16,7 @@ from week01_uops.node import UOp, const, make, recursive
 from week01_uops.ops import CAST
 from week01_uops.rewrite import Trace
 from week02_render.lower import Element, Lowering
-from week02_render.ops import AFTER, ALLOC, END, LOAD, RANGE, STORE, AllocArg, open_ranges
+from week02_render.ops import AFTER, ALLOC, END, LOAD, RANGE, STORE, AllocArg, in_each, open_ranges
 from week03_loops.ops import REDUCE, ReduceArg, identity
 
 
@@ -118,8 +118,7 @@ class _Accumulate:
     def _nest(self, members: list[UOp]) -> None:
         done = self.done
         ranges = tuple([done[r] for r in members[0].src[1:]])
-        outer = sorted(open_ranges(members[0]), key=lambda r: r.arg.id)
-        outer = [done.get(r, r) for r in outer]
+        outer = [done.get(r, r) for r in open_ranges(members[0])]
         places = [self._register(m.dtype) for m in members]
         updates = [
             self._updates(m, place, outer, ranges) for m, place in zip(members, places, strict=True)
@@ -142,7 +141,7 @@ class _Accumulate:
     ) -> list[UOp]:
         """One STORE for each term, the first behind the identity, each other behind the last."""
         op = member.arg.op
-        start = make(AFTER, (place, *outer)) if outer else place
+        start = in_each(place, outer)
         before = make(STORE, (start, const(identity(op, place.dtype), place.dtype)))
         found = []
         for term in self.terms(member):

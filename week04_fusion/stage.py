@@ -14,7 +14,18 @@ from week01_uops.dtypes import void
 from week01_uops.node import UOp, make
 from week01_uops.ops import ELEMENTWISE
 from week01_uops.rewrite import Trace
-from week02_render.ops import AFTER, ALLOC, END, KEEP, OUTPUT, STORE, AllocArg, index, open_ranges
+from week02_render.ops import (
+    AFTER,
+    ALLOC,
+    END,
+    KEEP,
+    OUTPUT,
+    STORE,
+    AllocArg,
+    in_each,
+    index,
+    open_ranges,
+)
 from week02_render.reads import free_slots
 from week03_loops.ops import REDUCE
 from week04_fusion.ops import STAGE
@@ -71,17 +82,16 @@ def _output_of(order: list[UOp]) -> dict[UOp, UOp]:
 
 def _stored(node: UOp, src: tuple[UOp, ...], output: UOp | None, slots: Iterator[int]) -> UOp:
     value, *ranges = src
-    outer = sorted(open_ranges(node), key=lambda r: r.arg.id)
+    outer = open_ranges(node)
     place = output or _temporary(node, outer, slots)
-    start = make(AFTER, (place, *outer)) if outer else place
-    effect = make(STORE, (index(start, *ranges), value))
+    effect = make(STORE, (index(in_each(place, outer), *ranges), value))
     if ranges:
         effect = make(END, (effect, *ranges))
     assert effect.dtype is void
     return make(AFTER, (place, effect))
 
 
-def _temporary(node: UOp, outer: list[UOp], slots: Iterator[int]) -> UOp:
+def _temporary(node: UOp, outer: frozenset[UOp], slots: Iterator[int]) -> UOp:
     """Memory between kernels; inside loops, what the STAGE asks for, or local memory."""
     asked = node.arg.addrspace if node.arg is not None else None
     space = (asked if asked not in (None, "MEM") else "LOCAL") if outer else None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from week01_uops.calls import substitute
 from week01_uops.node import UOp, const, make, toposort
 from week01_uops.ops import CAST
-from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, STORE, AllocArg, open_ranges
+from week02_render.ops import AFTER, ALLOC, END, INDEX, LOAD, STORE, AllocArg, in_each, open_ranges
 from week02_render.reads import free_slots
 from week03_loops.ops import REDUCE, identity
 from week03_loops.reduction import accumulator_dtype
@@ -92,8 +92,7 @@ class _Hoist(NamedTuple):
         shape = tuple(r.arg.size for r in self.loops)
         place = make(ALLOC, (), AllocArg(next(self.slots), dtype, shape, "LOCAL"))
         starts, steps = ([renamed(r, next(self.names)) for r in self.loops] for _ in range(2))
-        outer = sorted(open_ranges(node).difference(self.loops), key=lambda r: int(r.arg.id))
-        begin = make(AFTER, (place, *outer)) if outer else place
+        begin = in_each(place, open_ranges(node).difference(self.loops))
         zero = const(identity(op, dtype), dtype)
         cleared = make(END, (make(STORE, (make(INDEX, (begin, *starts)), zero)), *starts))
         inside = make(INDEX, (make(AFTER, (place, cleared, self.item)), *steps))

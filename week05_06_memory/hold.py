@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from week01_uops.calls import substitute
 from week01_uops.node import UOp, make, toposort
-from week02_render.ops import AFTER, ALLOC, LOAD, STORE, AllocArg, open_ranges
+from week02_render.ops import AFTER, ALLOC, LOAD, STORE, AllocArg, in_each, open_ranges
 from week02_render.reads import free_slots
 from week03_loops.ops import REDUCE
 from week05_06_memory.nests import ScheduleError, find_ranges
@@ -31,12 +31,12 @@ def hold(body: UOp, sums: Iterable[int]) -> UOp:
     held: dict[UOp, UOp] = {}
     for node in toposort((body,)):
         if node.op is REDUCE and not ranges.isdisjoint(node.src[1:]):
-            around = sorted(open_ranges(node), key=lambda r: int(r.arg.id))
-            if many := [int(r.arg.id) for r in around if kind_of(r) in ("vector", "unroll")]:
+            around = open_ranges(node)
+            many = sorted(int(r.arg.id) for r in around if kind_of(r) in ("vector", "unroll"))
+            if many:
                 raise ScheduleError(f"expected a sum for one iteration of ranges {many} at a time")
             place = make(ALLOC, (), AllocArg(next(slots), node.dtype, (), "REG"))
-            begin = make(AFTER, (place, *around)) if around else place
-            store = make(STORE, (begin, substitute(node, held)))
+            store = make(STORE, (in_each(place, around), substitute(node, held)))
             held[node] = make(LOAD, (make(AFTER, (place, store)),))
     if not held:
         known = {r.arg.id for n in toposort((body,)) if n.op is REDUCE for r in n.src[1:]}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from week01_uops.node import UOp
 from week02_render.ops import END, open_ranges
 from week05_06_memory.dependence import carried, combines
+from week05_06_memory.loosen import open_ranges_of_bound
 from week05_06_memory.machine import Machine
 from week05_06_memory.model import Estimate, estimate
 from week05_06_memory.ops import kind_of
@@ -145,14 +146,14 @@ def _rows(
     Also along whole loops where the vector's has a bound: more vectors of a row might lie past it.
     """
     yield {}
-    ended = open_ranges(vector.src[0]) if vector.src else frozenset()
+    loops = [r for r in counts if nest.sums and _shares(nest, r)]
+    ended = open_ranges_of_bound(vector)
     for item in counts if vector.src else ():
-        if item.arg.size in counts[item] and item not in ended:
+        if item not in loops and item not in ended and item.arg.size in counts[item]:
             yield {item: item.arg.size}
     if not nest.sums:
         yield from _squares(nest, free, lanes)
         return
-    loops = [r for r in counts if _shares(nest, r)]
     for item in loops:
         for count in counts[item]:
             yield {item: count}

@@ -58,10 +58,12 @@ def strip_of_rows(body: UOp, whole: Container[int], machine: Machine) -> Togethe
         share = any(_share(n, item) for n in fills)
         waiting = [row for row in rows if item in open_ranges(row)]
         short = bool(waiting) and max(map(_length, waiting)) <= machine.row
+        if not share and not short:
+            continue
         sums = sums_to_hold(body, item, nest)
         filled = filled_in(body, item)
         count = min(ROWS, item.arg.size, int(machine.l2 / 2 / max(sum(map(bytes_of, filled)), 1.0)))
-        if count > 1 and (filled or sums) and (share or short):
+        if count > 1 and (filled or sums):
             pair = fresh_pair(body)
             hold = (Hold(sums),) if sums else ()
             steps = (Split(item.arg.id, count, pair), *hold, Widen(pair[1]))

@@ -26,7 +26,7 @@ from week01_uops.dtypes import DType, float32, int64
 from week01_uops.node import Shape, UOp
 
 SURE = 5.5
-"""Standard errors that an estimate is off by once in 50 million times."""
+"""Standard errors by which an estimate is too small once in 50 million times."""
 TorchLoss = Callable[..., Any]
 """loss(torch, *tensors) → a scalar tensor."""
 

@@ -26,13 +26,14 @@ def distances(rows, columns, dtype=float32):
     return END(STORE(place(0, (rows,), i, dtype=dtype), total), i)
 
 
-def variances(rows, columns):
-    """p0[i, j] = (p1[i, j] − Σ p1[i])·Σ (p1[i, k] − Σ p1[i])²."""
+def variances(rows, columns, *, weighed=False):
+    """p0[i, j] = (p1[i, j] − Σ p1[i])·Σ (p1[i, k] − Σ p1[i])², and with weights that · p2[j]."""
     i, j, k, m = loop(0, rows), loop(1, columns), loop(2, columns), loop(3, columns)
     there = [load(place(1, (rows, columns), i, r)) for r in (j, k, m)]
     minus = NEG(reduce(ADD, there[2], 0, m))
     apart = ADD(there[1], minus)
     value = MUL(ADD(there[0], minus), reduce(ADD, MUL(apart, apart), 0, k))
+    value = MUL(value, load(place(2, (columns,), j))) if weighed else value
     return END(STORE(place(0, (rows, columns), i, j), value), i, j)
 
 

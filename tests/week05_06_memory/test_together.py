@@ -6,6 +6,7 @@ import pytest
 
 from tests.week05_06_memory.bodies import agree, number, place, text
 from tests.week05_06_memory.test_fetch import MACHINE
+from tests.week05_06_memory.test_hold import variances
 from week01_uops.dtypes import float32
 from week01_uops.node import make, toposort
 from week01_uops.ops import ADD, MAX, MUL, NEG
@@ -78,13 +79,8 @@ def test_short_rows_that_wait_for_their_maxima_are_taken_together(rows):
 
 def test_sums_of_a_row_that_are_made_of_one_another_are_held():
     """With a weight for each column, which rows share, the last sum as well."""
-    i, j, k, m = loop(0, 16), loop(1, 48), loop(2, 48), loop(3, 48)
-    there = [load(place(1, (16, 48), i, r)) for r in (j, k, m)]
-    minus = NEG(reduce(ADD, there[2], 0, m))
-    apart = ADD(there[1], minus)
-    value = MUL(ADD(there[0], minus), reduce(ADD, MUL(apart, apart), 0, k))
-    for last, held in (value, (3,)), (MUL(value, load(place(2, (48,), j))), (2, 3)):
-        body = END(STORE(place(0, (16, 48), i, j), last), i, j)
+    for weighed, held in (False, (3,)), (True, (2, 3)):
+        body = variances(16, 48, weighed=weighed)
         assert steps_of(body) == (Split(0, 8, (4, 5)), Hold(held), Widen(5))
         agree(body, apply(body, steps_of(body)), Planner(body, MACHINE).run().body)
 
